@@ -1,0 +1,24 @@
+//! The game of arena and everything that is computed from it.
+//!
+//! Every function here takes values and returns values: the same input gives the same
+//! output on any machine, which is what lets a stranger recompute a tournament.
+//!
+//! Not here: files, clocks, threads, WebAssembly and language models. Readers of files
+//! and folders hand their text to the parsers in [`config`] and [`catalog`].
+
+pub mod price;
+pub mod scenario;
+pub mod turn;
+pub mod fault;
+pub mod seat;
+pub mod rules;
+pub mod referee;
+pub mod record;
+pub mod entry;
+pub mod seed;
+pub mod catalog;
+pub mod config;
+pub mod schedule;
+pub mod score;
+pub mod statistics;
+pub mod report;
