@@ -1,0 +1,356 @@
+//! Writes a log: one process at a time, entries at the end only.
+//!
+//! An entry counts once all its bytes are in the file. After a failed write the file is cut
+//! back to the last whole group, and after a failed sync nothing is trusted: either way this
+//! handle takes no more entries.
+//!
+//! Not here: judging where a log that was left behind may go on; whoever reads it decides.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::LogError;
+use crate::reader::LogReader;
+use crate::{Boundary, ENTRY_BYTES_MAX, FILE_NAME, frame, path_in};
+
+/// Most bytes that are written together, frames included.
+pub const GROUP_BYTES_MAX: usize = 16 << 20;
+
+/// Most bytes that a crash of the machine can lose: the writer syncs at half of this, and one
+/// group may still come on top.
+pub const UNSYNCED_BYTES_MAX: u64 = 2 * GROUP_BYTES_MAX as u64;
+
+/// When the file is forced to the disk, besides at [`LogWriter::close`] and after half of
+/// [`UNSYNCED_BYTES_MAX`] bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// After this many entries at the latest.
+    EveryEntries(u64),
+    /// By bytes only.
+    ByBytes,
+}
+
+/// The end of a log, held exclusively.
+pub struct LogWriter {
+    medium: Box<dyn Medium>,
+    path: PathBuf,
+    policy: SyncPolicy,
+    group: Vec<u8>,
+    boundary: Boundary,
+    synced: Boundary,
+    broken: bool,
+}
+
+impl LogWriter {
+    /// Starts a log in `folder`, which is created where it does not exist.
+    ///
+    /// # Errors
+    /// The folder holds a log or anything else, or cannot be written.
+    pub fn create(folder: &Path, policy: SyncPolicy) -> Result<LogWriter, LogError> {
+        let path = path_in(folder);
+        prepare_folder(folder)?;
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).append(true).create_new(true).open(&path);
+        let file = opened.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => LogError::Exists { path: path.clone() },
+            _ => LogError::Io {
+                doing: "create",
+                path: path.clone(),
+                source,
+            },
+        })?;
+        lock(&file, &path)?;
+        let mut writer = LogWriter::at(Box::new(file), path, policy, Boundary::START);
+        writer.write_header()?;
+        sync_folder(folder)?;
+        Ok(writer)
+    }
+
+    /// Takes hold of the log that lies in `folder`, to read it and then to go on with it.
+    ///
+    /// # Errors
+    /// There is none, another process holds it, or it cannot be opened.
+    pub fn open_for_append(folder: &Path, policy: SyncPolicy) -> Result<Reopened, LogError> {
+        let path = path_in(folder);
+        let opened = OpenOptions::new().read(true).append(true).open(&path);
+        let file = opened.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => LogError::Missing { path: path.clone() },
+            _ => LogError::Io {
+                doing: "open",
+                path: path.clone(),
+                source,
+            },
+        })?;
+        lock(&file, &path)?;
+        Ok(Reopened { file, path, policy })
+    }
+
+    /// Returns how many entries the log has.
+    pub fn entry_count(&self) -> u64 {
+        self.boundary.entry_count
+    }
+
+    /// Returns how many bytes the log has.
+    pub fn byte_count(&self) -> u64 {
+        self.boundary.offset
+    }
+
+    /// Appends entries with a single write, and syncs when it is time.
+    ///
+    /// # Errors
+    /// An entry or the group is too large, and nothing was written; or the write or the sync
+    /// failed, and this handle takes no more entries.
+    pub fn append_all(&mut self, entries: &[&[u8]]) -> Result<(), LogError> {
+        if self.broken {
+            return Err(LogError::Broken {
+                path: self.path.clone(),
+            });
+        }
+        self.fill_group(entries)?;
+        if let Err(source) = self.medium.write_all(&self.group) {
+            self.broken = true;
+            // Some bytes of the group may be in the file. Cutting them is a courtesy: where
+            // it fails too, the next reader finds a torn tail.
+            let _ = self.medium.cut(self.boundary.offset);
+            return Err(LogError::Io {
+                doing: "write",
+                path: self.path.clone(),
+                source,
+            });
+        }
+        self.boundary.entry_count += entries.len() as u64;
+        self.boundary.offset += self.group.len() as u64;
+        if self.sync_is_due() {
+            self.sync()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Forces everything that was appended to the disk.
+    ///
+    /// # Errors
+    /// The system could not, and this handle takes no more entries.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        if self.broken {
+            return Err(LogError::Broken {
+                path: self.path.clone(),
+            });
+        }
+        if let Err(source) = self.medium.sync() {
+            // The system may have dropped the unwritten pages, and would call a second
+            // attempt a success.
+            self.broken = true;
+            return Err(LogError::Io {
+                doing: "sync",
+                path: self.path.clone(),
+                source,
+            });
+        }
+        self.synced = self.boundary;
+        Ok(())
+    }
+
+    /// Syncs and lets go of the log.
+    ///
+    /// # Errors
+    /// The sync failed.
+    pub fn close(mut self) -> Result<(), LogError> {
+        self.sync()
+    }
+
+    fn at(
+        medium: Box<dyn Medium>,
+        path: PathBuf,
+        policy: SyncPolicy,
+        boundary: Boundary,
+    ) -> LogWriter {
+        let group = Vec::new();
+        LogWriter {
+            medium,
+            path,
+            policy,
+            group,
+            boundary,
+            synced: boundary,
+            broken: false,
+        }
+    }
+
+    fn write_header(&mut self) -> Result<(), LogError> {
+        let header = frame::header();
+        let written = self.medium.write_all(&header);
+        written.map_err(|source| LogError::Io {
+            doing: "write",
+            path: self.path.clone(),
+            source,
+        })?;
+        self.boundary = Boundary {
+            entry_count: 0,
+            offset: header.len() as u64,
+        };
+        self.sync()
+    }
+
+    fn fill_group(&mut self, entries: &[&[u8]]) -> Result<(), LogError> {
+        if let Some(entry) = entries.iter().find(|entry| entry.len() > ENTRY_BYTES_MAX) {
+            return Err(LogError::EntryTooLarge { bytes: entry.len() });
+        }
+        let bytes = group_bytes(entries);
+        if bytes > GROUP_BYTES_MAX {
+            return Err(LogError::GroupTooLarge { bytes });
+        }
+        self.group.clear();
+        for entry in entries {
+            let offset = self.boundary.offset + self.group.len() as u64;
+            frame::push(&mut self.group, offset, entry);
+        }
+        Ok(())
+    }
+
+    fn sync_is_due(&self) -> bool {
+        let entries = self.boundary.entry_count - self.synced.entry_count;
+        let bytes = self.boundary.offset - self.synced.offset;
+        let by_entries = match self.policy {
+            SyncPolicy::EveryEntries(limit) => entries >= limit,
+            SyncPolicy::ByBytes => false,
+        };
+        by_entries || bytes >= UNSYNCED_BYTES_MAX / 2
+    }
+}
+
+impl std::fmt::Debug for LogWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LogWriter({}, {:?})", self.path.display(), self.boundary)
+    }
+}
+
+/// Returns the bytes that `entries` take in the file.
+pub fn group_bytes(entries: &[&[u8]]) -> usize {
+    entries
+        .iter()
+        .map(|entry| frame::PREFIX_BYTES + entry.len())
+        .sum()
+}
+
+/// A log that was left behind, held exclusively and not yet written to.
+#[derive(Debug)]
+pub struct Reopened {
+    file: File,
+    path: PathBuf,
+    policy: SyncPolicy,
+}
+
+impl Reopened {
+    /// Reads the log from its start.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a log of this layout.
+    pub fn reader(&self) -> Result<LogReader, LogError> {
+        LogReader::open(&self.path)
+    }
+
+    /// Cuts everything after `boundary`, which the log's reader gave, and goes on from there.
+    ///
+    /// # Errors
+    /// The file cannot be cut or synced.
+    pub fn truncate_to(self, boundary: Boundary) -> Result<LogWriter, LogError> {
+        let Reopened {
+            mut file,
+            path,
+            policy,
+        } = self;
+        let cut = file.cut(boundary.offset);
+        cut.map_err(|source| LogError::Io {
+            doing: "cut",
+            path: path.clone(),
+            source,
+        })?;
+        let mut writer = LogWriter::at(Box::new(file), path, policy, boundary);
+        if boundary == Boundary::START {
+            // The crash came before the header was whole.
+            writer.write_header()?;
+        }
+        writer.sync()?;
+        Ok(writer)
+    }
+}
+
+impl Boundary {
+    /// The start of a file that has no header yet.
+    const START: Boundary = Boundary {
+        entry_count: 0,
+        offset: 0,
+    };
+}
+
+/// What a log is written to: a file, or in tests a disk that fails.
+trait Medium: Write {
+    /// Drops everything after the first `length` bytes.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Returns once everything is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Medium for File {
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), LogError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => LogError::Locked {
+            path: path.to_owned(),
+        },
+        TryLockError::Error(source) => LogError::Io {
+            doing: "lock",
+            path: path.to_owned(),
+            source,
+        },
+    })
+}
+
+/// Creates the folder where it does not exist; refuses one that holds anything but a log.
+fn prepare_folder(folder: &Path) -> Result<(), LogError> {
+    let error = |doing| {
+        move |source| LogError::Io {
+            doing,
+            path: folder.to_owned(),
+            source,
+        }
+    };
+    if !folder.exists() {
+        fs::create_dir_all(folder).map_err(error("create"))?;
+        let parent = folder
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        return sync_folder(parent.unwrap_or(Path::new(".")));
+    }
+    for file in fs::read_dir(folder).map_err(error("list"))? {
+        let name = file.map_err(error("list"))?.file_name();
+        if name != FILE_NAME {
+            let name = name.to_string_lossy().into_owned();
+            return Err(LogError::ForeignFile {
+                folder: folder.to_owned(),
+                name,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Makes new names in `folder` durable.
+fn sync_folder(folder: &Path) -> Result<(), LogError> {
+    let synced = File::open(folder).and_then(|handle| handle.sync_all());
+    synced.map_err(|source| LogError::Io {
+        doing: "sync",
+        path: folder.to_owned(),
+        source,
+    })
+}
