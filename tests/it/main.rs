@@ -1,0 +1,5 @@
+//! Whole-program tests of arena, in one binary so that everything is linked once.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidy;
