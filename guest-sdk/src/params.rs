@@ -1,0 +1,312 @@
+//! The agent's parameters: `key=value` pairs from the tournament file.
+//!
+//! Pairs are separated by white space or commas, for example `b=0.5 low=20%`. An unknown key, a
+//! key given twice or a value that cannot be read is an error, never ignored.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::game::Brief;
+
+/// Longest text that is read, in bytes; the same as the host's limit.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// Reads the parameters of a brief with `build`, which takes the keys that the agent knows.
+///
+/// # Panics
+/// If the text is malformed, `build` fails or a key is left over. In a component this is a
+/// trap, and the message is in the trace.
+pub fn read<T>(brief: &Brief, build: impl FnOnce(&mut Params) -> Result<T, ParamError>) -> T {
+    let built = Params::parse(&brief.params).and_then(|mut params| {
+        let built = build(&mut params)?;
+        params.finish()?;
+        Ok(built)
+    });
+    built.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Pairs that were given and not taken yet.
+#[derive(Clone, Debug)]
+pub struct Params {
+    pairs: BTreeMap<String, String>,
+    known: Vec<&'static str>,
+}
+
+impl Params {
+    /// Splits a text into pairs.
+    ///
+    /// # Errors
+    /// A piece without `=`, an empty key, a key given twice, more than 4096 bytes.
+    pub fn parse(text: &str) -> Result<Params, ParamError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(ParamError::TooLong { bytes: text.len() });
+        }
+        let mut pairs = BTreeMap::new();
+        let pieces = text.split(|c: char| c.is_whitespace() || c == ',');
+        for piece in pieces.filter(|piece| !piece.is_empty()) {
+            let Some((key, value)) = piece.split_once('=').filter(|(key, _)| !key.is_empty())
+            else {
+                return Err(ParamError::NotAPair {
+                    piece: piece.to_owned(),
+                });
+            };
+            if pairs.insert(key.to_owned(), value.to_owned()).is_some() {
+                return Err(ParamError::Twice {
+                    key: key.to_owned(),
+                });
+            }
+        }
+        Ok(Params {
+            pairs,
+            known: Vec::new(),
+        })
+    }
+
+    /// Takes a value as it was written.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        self.known.push(key);
+        self.pairs.remove(key)
+    }
+
+    /// Takes a finite number from `low` to `high`.
+    ///
+    /// # Errors
+    /// Not a number, or outside the range.
+    pub fn number(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        [low, high]: [f64; 2],
+    ) -> Result<f64, ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        match text.parse::<f64>() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number),
+            _ => Err(bad(key, &text, format!("a number from {low} to {high}"))),
+        }
+    }
+
+    /// Takes a whole number from `low` to `high`.
+    ///
+    /// # Errors
+    /// Not a whole number, or outside the range.
+    pub fn count(
+        &mut self,
+        key: &'static str,
+        default: u32,
+        [low, high]: [u32; 2],
+    ) -> Result<u32, ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        match text.parse::<u32>() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number),
+            _ => Err(bad(
+                key,
+                &text,
+                format!("a whole number from {low} to {high}"),
+            )),
+        }
+    }
+
+    /// Takes a share such as `12.5%`, from 0 % to 100 %, as a number from 0 to 1.
+    ///
+    /// # Errors
+    /// Not a percentage, or outside the range.
+    pub fn share(&mut self, key: &'static str, default: f64) -> Result<f64, ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        let share = percentage(&text).filter(|share| *share <= 1.0);
+        share.ok_or_else(|| bad(key, &text, "a percentage from 0% to 100%".to_owned()))
+    }
+
+    /// Takes a price: cents such as `1250`, or a percentage of `whole` (the list price) such
+    /// as `20%`, rounded down to a cent.
+    ///
+    /// # Errors
+    /// Neither cents nor a percentage from 0 % to 1000 %.
+    pub fn price(&mut self, key: &'static str, whole: u32) -> Result<Option<u32>, ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(None);
+        };
+        let share = percentage(&text).filter(|share| *share <= 10.0);
+        let cents = match share {
+            Some(share) => Some((share * f64::from(whole)).min(f64::from(u32::MAX)) as u32),
+            None => text.parse::<u32>().ok(),
+        };
+        let expected = || "cents, or a percentage of the list price".to_owned();
+        cents.map(Some).ok_or_else(|| bad(key, &text, expected()))
+    }
+
+    /// Takes one of the named choices and returns its place; the first is the default.
+    ///
+    /// # Errors
+    /// None of the choices.
+    pub fn choice(&mut self, key: &'static str, choices: &[&str]) -> Result<usize, ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(0);
+        };
+        let place = choices.iter().position(|choice| *choice == text);
+        place.ok_or_else(|| bad(key, &text, format!("one of: {}", choices.join(", "))))
+    }
+
+    /// Checks that every pair was taken.
+    ///
+    /// # Errors
+    /// A key that nothing asked for.
+    pub fn finish(self) -> Result<(), ParamError> {
+        match self.pairs.into_keys().next() {
+            Some(key) => Err(ParamError::Unknown {
+                key,
+                known: self.known,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn percentage(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('%')?.parse::<f64>().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number / 100.0)
+}
+
+fn bad(key: &'static str, value: &str, expected: String) -> ParamError {
+    ParamError::Value {
+        key,
+        value: value.to_owned(),
+        expected,
+    }
+}
+
+/// Why parameters were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParamError {
+    /// The text is longer than any host hands over.
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A piece that is not `key=value`.
+    NotAPair {
+        /// The piece.
+        piece: String,
+    },
+    /// A key that comes twice.
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// A key that this agent does not know.
+    Unknown {
+        /// The key.
+        key: String,
+        /// The keys that it knows.
+        known: Vec<&'static str>,
+    },
+    /// A value that this key cannot have.
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The value as written.
+        value: String,
+        /// What it must be.
+        expected: String,
+    },
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamError::TooLong { bytes } => {
+                write!(
+                    f,
+                    "parameters have {bytes} bytes, at most {TEXT_BYTES_MAX} are read"
+                )
+            }
+            ParamError::NotAPair { piece } => write!(f, "parameter `{piece}` is not `key=value`"),
+            ParamError::Twice { key } => write!(f, "parameter `{key}` is given twice"),
+            ParamError::Unknown { key, known } => {
+                write!(
+                    f,
+                    "unknown parameter `{key}`: this agent knows {}",
+                    known.join(", ")
+                )
+            }
+            ParamError::Value {
+                key,
+                value,
+                expected,
+            } => {
+                write!(f, "parameter `{key}` is `{value}`, expected {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParamError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(text: &str) -> Params {
+        Params::parse(text).unwrap()
+    }
+
+    #[test]
+    fn pairs_are_taken_by_key() {
+        let mut given = params("b=0.5, low=20%  high=1250,turns=7 mode=absolute");
+        assert_eq!(given.number("b", 1.0, [0.0, 9.0]), Ok(0.5));
+        assert_eq!(given.number("k", 0.25, [0.0, 1.0]), Ok(0.25));
+        assert_eq!(given.price("low", 999), Ok(Some(199)));
+        assert_eq!(given.price("high", 999), Ok(Some(1_250)));
+        assert_eq!(given.count("turns", 1, [1, 10]), Ok(7));
+        assert_eq!(given.choice("mode", &["relative", "absolute"]), Ok(1));
+        assert_eq!(given.share("kindness", 0.01), Ok(0.01));
+        assert_eq!(given.finish(), Ok(()));
+    }
+
+    #[test]
+    fn malformed_text_is_refused() {
+        for text in ["b", "=1", "b=1 b=2", "b=1;c"] {
+            let refused = Params::parse(text).map(|_| ()).is_err();
+            assert!(
+                refused || params(text).number("b", 0.0, [0.0, 9.0]).is_err(),
+                "{text}"
+            );
+        }
+        assert!(Params::parse(&"a=1 ".repeat(2_000)).is_err());
+    }
+
+    #[test]
+    fn values_outside_their_range_are_refused() {
+        for text in ["b=", "b=x", "b=NaN", "b=inf", "b=-1", "b=10"] {
+            assert!(params(text).number("b", 1.0, [0.0, 9.0]).is_err(), "{text}");
+        }
+        for text in [
+            "low=-1",
+            "low=1.5",
+            "low=2000%",
+            "low=%",
+            "low=99999999999",
+            "low=NaN%",
+        ] {
+            assert!(params(text).price("low", 100).is_err(), "{text}");
+        }
+        assert!(params("mode=other").choice("mode", &["relative"]).is_err());
+        assert!(params("kindness=0.5").share("kindness", 0.0).is_err());
+    }
+
+    #[test]
+    fn a_key_that_nothing_asked_for_is_named() {
+        let mut given = params("bb=1");
+        let _ = given.number("b", 1.0, [0.0, 9.0]);
+        let error = given.finish().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown parameter `bb`: this agent knows b"
+        );
+    }
+}
