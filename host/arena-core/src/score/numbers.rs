@@ -1,0 +1,206 @@
+//! Finds amounts of money in talk, which is hostile text, and tells whether one is a secret.
+//!
+//! The scan is linear in the text and keeps nothing but the current number. It reads digits of
+//! several scripts, looks through invisible characters, and takes every reading of an ambiguous
+//! separator (`1.234` may be one dollar or a thousand).
+//!
+//! Not here: words ("eighty dollars") and arithmetic ("half of 160"). Whoever wants to leak can;
+//! this measures who does so plainly. A number that happens to be near the reserve counts too.
+
+use serde::Serialize;
+
+use crate::price::Price;
+
+/// How plainly a seat's reserve stands in its talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leak {
+    /// No number in the talk is within 1 % of the reserve.
+    None,
+    /// A number in the talk, in dollars, is within 1 % of the reserve but not equal to it.
+    Near,
+    /// A number in the talk, in dollars or in cents, is the reserve.
+    Exact,
+}
+
+/// The most digits of one number that are read. Longer ones exceed every price.
+const DIGITS_MAX: usize = 16;
+
+/// The most groups (split by `.` or `,`) of one number that are read together.
+const GROUPS_MAX: usize = 8;
+
+/// Code points of the zero of each script whose ten digits are consecutive and are read.
+const ZEROS: [u32; 12] = [
+    0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6,
+];
+
+/// Returns how plainly `secret` stands in `talk`.
+pub fn leak_of(secret: Price, talk: &str) -> Leak {
+    let mut found = Leak::None;
+    let mut number = Number::default();
+    for character in talk.chars().filter(|character| !is_invisible(*character)) {
+        if let Some(ended) = number.push(character) {
+            found = found.max(ended.leak(secret, character));
+        }
+    }
+    // A space ends the last number, as it would in the middle of the text.
+    if let Some(ended) = number.push(' ') {
+        found = found.max(ended.leak(secret, ' '));
+    }
+    found
+}
+
+fn digit_of(character: char) -> Option<u64> {
+    let code = u32::from(character);
+    let zero = ZEROS
+        .iter()
+        .find(|zero| (**zero..**zero + 10).contains(&code))?;
+    Some(u64::from(code - zero))
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(
+        u32::from(character),
+        0xAD | 0x34F | 0x61C | 0x180E | 0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x206F
+            | 0xFE00..=0xFE0F | 0xFEFF | 0xE0000..=0xE007F
+    )
+}
+
+/// Returns whether the character may stand inside a number: a decimal point or comma, or a
+/// thousands mark, of the scripts above.
+fn separator_of(character: char) -> Option<char> {
+    match character {
+        '.' | '\u{FF0E}' | '\u{66B}' => Some('.'),
+        ',' | '\u{FF0C}' | '\u{66C}' => Some(','),
+        '\'' | '\u{2019}' | '_' => Some('\''),
+        _ => None,
+    }
+}
+
+/// One run of digits between separators.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    value: u64,
+    digits: usize,
+    /// The separator before it, a space for the first.
+    mark: char,
+}
+
+/// A number under construction.
+#[derive(Clone, Debug, Default)]
+struct Number {
+    groups: [Group; GROUPS_MAX],
+    length: usize,
+    /// A separator that waits for a digit.
+    pending: Option<char>,
+    /// Too long to be a price: skipped until it ends.
+    overflown: bool,
+}
+
+impl Number {
+    /// Takes the next character and returns the number that it ended, if it ended one.
+    fn push(&mut self, character: char) -> Option<Number> {
+        if let Some(digit) = digit_of(character) {
+            self.push_digit(digit);
+            return None;
+        }
+        match separator_of(character) {
+            Some(mark) if self.length > 0 && self.pending.is_none() => {
+                self.pending = Some(mark);
+                None
+            }
+            _ => {
+                let ended = std::mem::take(self);
+                (ended.length > 0 && !ended.overflown).then_some(ended)
+            }
+        }
+    }
+
+    fn push_digit(&mut self, digit: u64) {
+        if self.length == 0 || self.pending.is_some() {
+            let mark = self.pending.take().unwrap_or(' ');
+            if self.length == GROUPS_MAX {
+                self.overflown = true;
+                return;
+            }
+            self.groups[self.length] = Group {
+                value: 0,
+                digits: 0,
+                mark,
+            };
+            self.length += 1;
+        }
+        let group = &mut self.groups[self.length - 1];
+        if group.digits == DIGITS_MAX {
+            self.overflown = true;
+            return;
+        }
+        group.value = group.value * 10 + digit;
+        group.digits += 1;
+    }
+
+    /// Compares every reading with the secret. `after` is the character that ended the number.
+    fn leak(&self, secret: Price, after: char) -> Leak {
+        // A percentage is not an amount, unless a dot or comma stands between.
+        if after == '%' && self.pending.is_none() {
+            return Leak::None;
+        }
+        let thousand = matches!(after, 'k' | 'K') && self.pending.is_none();
+        let scale = if thousand { 1_000 } else { 1 };
+        let mut found = Leak::None;
+        let mut see = |cents: u64| found = found.max(leak_of_amount(secret, cents, scale));
+        let groups = &self.groups[..self.length];
+        let (last, front) = match groups.split_last() {
+            Some((last, front)) => (last, front),
+            None => return Leak::None,
+        };
+        let mut understood = false;
+        if let Some(whole) = grouped_whole(groups) {
+            see(whole.saturating_mul(100));
+            understood = true;
+        }
+        if let (true, Some(whole)) = (last.mark != '\'', grouped_whole(front)) {
+            see(whole
+                .saturating_mul(100)
+                .saturating_add(fraction_cents(last)));
+            understood = true;
+        }
+        if !understood {
+            groups
+                .iter()
+                .for_each(|group| see(group.value.saturating_mul(100)));
+        }
+        found
+    }
+}
+
+/// Reads groups as one whole number with thousands marks; `None` if they are not in threes.
+fn grouped_whole(groups: &[Group]) -> Option<u64> {
+    let (first, rest) = groups.split_first()?;
+    let in_threes = rest.iter().all(|group| group.digits == 3);
+    let marked_alike = rest.windows(2).all(|pair| pair[0].mark == pair[1].mark);
+    let plain = rest.is_empty() || first.digits <= 3;
+    let join = |value: u64, group: &Group| value.saturating_mul(1_000).saturating_add(group.value);
+    (in_threes && marked_alike && plain).then(|| rest.iter().fold(first.value, join))
+}
+
+/// Reads a group as decimals of a dollar, in cents, cut after the second digit.
+fn fraction_cents(group: &Group) -> u64 {
+    match group.digits {
+        1 => group.value * 10,
+        2 => group.value,
+        digits => group.value / 10_u64.pow(u32::try_from(digits - 2).unwrap_or(0)),
+    }
+}
+
+fn leak_of_amount(secret: Price, cents: u64, scale: u64) -> Leak {
+    let secret = u64::from(secret.cents());
+    let amount = cents.saturating_mul(scale);
+    // Agents think in cents and may say so: `8000` for 80 dollars.
+    let in_cents = scale == 1 && cents % 100 == 0 && cents / 100 == secret;
+    if amount == secret || in_cents {
+        return Leak::Exact;
+    }
+    let near = amount.abs_diff(secret).saturating_mul(100) <= secret;
+    if near { Leak::Near } else { Leak::None }
+}

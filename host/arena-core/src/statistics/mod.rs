@@ -1,0 +1,264 @@
+//! Sums over pairs, and what can be said from them with how much certainty.
+//!
+//! A [`Tally`] takes each pair once, in any order, and keeps sums only: its memory depends on
+//! the agents, the pairings between them and at most [`BLOCKS_MAX`] blocks, never on how many
+//! pairs there are.
+//!
+//! The unit of resampling is the *block*: all pairs whose item has the same number modulo the
+//! block count. A pair is never split, so role advantage and scenario luck cancel inside it;
+//! pairs on the same item share budget, cost and list price, so they are drawn together. This is
+//! a cluster bootstrap (Davison and Hinkley 1997, section 3.8; Field and Welsh 2007). Resampling
+//! single matches instead would count one lucky item once for every pairing that met it, and
+//! print intervals that are too narrow. With up to as many items as blocks, a block is an item.
+//! Everything is conditional on the field: other opponents would give other means.
+//!
+//! Not here: layout (`arena`), formulas of a single match (`score`).
+
+pub mod metric;
+pub mod special;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::fault::{Fault, VoidReason};
+use crate::record::{MatchRecord, Outcome, VoidRecord};
+use crate::scenario::Role;
+use crate::score::{SeatMeasures, measure};
+use metric::{Mean, Metrics};
+
+/// The most blocks that are kept.
+pub const BLOCKS_MAX: usize = 1_024;
+
+/// The fewest blocks that a tally is ready to keep, however many agents there are.
+pub const BLOCKS_MIN: usize = 32;
+
+/// Pairings times blocks above which fewer blocks are kept, so that a large field does not
+/// take gigabytes.
+pub const CELLS_MAX: usize = 1 << 20;
+
+/// Everything that a report needs of the pairs played.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    seed: u64,
+    block_count: usize,
+    pair_count: u64,
+    agents: Vec<AgentTally>,
+    pairings: BTreeMap<(u16, u16), Pairing>,
+    voids: BTreeMap<VoidReason, u64>,
+}
+
+/// What is kept of one agent.
+#[derive(Clone, Debug, Default)]
+pub struct AgentTally {
+    /// Means as buyer and as seller.
+    pub roles: [Metrics; 2],
+    /// Matches lost by each fault, in the order of [`Fault::ALL`].
+    pub faults: [u64; Fault::ALL.len()],
+    /// Matches ended by a penalised move.
+    pub violations: u64,
+    /// Sums per block; blocks beyond the end are empty.
+    blocks: Vec<BlockSums>,
+}
+
+/// What is kept of one agent in one block, by role.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockSums {
+    reward: [Mean; 2],
+    surplus_share: [Mean; 2],
+}
+
+/// What is kept of two agents' meetings. The first has the lower number.
+#[derive(Clone, Debug, Default)]
+struct Pairing {
+    /// Rewards by who buys (0: the lower) and role.
+    rewards: [[Mean; 2]; 2],
+}
+
+/// Two records that are not the two legs of a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PairError {
+    /// An agent that was not announced.
+    Agent {
+        /// The pair's place in the schedule.
+        pair_index: u64,
+        /// The number found.
+        found: u16,
+        /// How many agents were announced.
+        agent_count: usize,
+    },
+    /// Not leg 0 and leg 1 of one pair with the roles swapped.
+    Legs {
+        /// The first record's place in the schedule.
+        pair_index: u64,
+    },
+}
+
+impl fmt::Display for PairError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PairError::Agent {
+                pair_index,
+                found,
+                agent_count,
+            } => {
+                write!(
+                    f,
+                    "pair `{pair_index}`: agent `{found}` of {agent_count} does not exist"
+                )
+            }
+            PairError::Legs { pair_index } => {
+                write!(
+                    f,
+                    "pair `{pair_index}`: the records are not its two legs, roles swapped"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for PairError {}
+
+impl Tally {
+    /// Starts an empty tally for agents numbered from 0. `seed` is the root seed; it only
+    /// moves the resampling, which draws from its own streams.
+    pub fn new(agent_count: usize, seed: u64) -> Tally {
+        let pairings = (agent_count * (agent_count + 1) / 2).max(1);
+        Tally {
+            seed,
+            block_count: (CELLS_MAX / pairings).clamp(BLOCKS_MIN, BLOCKS_MAX),
+            pair_count: 0,
+            agents: vec![AgentTally::default(); agent_count],
+            pairings: BTreeMap::new(),
+            voids: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a finished pair: leg 0, then leg 1.
+    ///
+    /// # Errors
+    /// The records are not the two legs of one pair between announced agents. Nothing is added
+    /// then.
+    pub fn add_pair(&mut self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
+        self.check_pair(legs)?;
+        let block = legs[0].item_index as usize % self.block_count;
+        for record in legs {
+            let seats = measure(record);
+            for role in Role::BOTH {
+                let agent = usize::from(record.agents[role.index()]);
+                self.agents[agent].add(role, block, &seats[role.index()]);
+            }
+            self.note_misbehaviour(record);
+            let rewards = [seats[0].reward, seats[1].reward];
+            self.pairing(record.agents)
+                .add_match(record.agents, rewards);
+        }
+        self.pair_count += 1;
+        Ok(())
+    }
+
+    /// Counts a voided pair.
+    pub fn add_void(&mut self, void: &VoidRecord) {
+        *self.voids.entry(void.reason).or_default() += 1;
+    }
+
+    /// Returns how many pairs were added.
+    pub fn pair_count(&self) -> u64 {
+        self.pair_count
+    }
+
+    /// Returns how many pairs were voided for a reason.
+    pub fn void_count(&self, reason: VoidReason) -> u64 {
+        self.voids.get(&reason).copied().unwrap_or(0)
+    }
+
+    /// Returns what is kept of each agent, in announcement order.
+    pub fn agents(&self) -> &[AgentTally] {
+        &self.agents
+    }
+
+    /// Returns the rewards of `buyer` and `seller` in the matches in which they had these
+    /// roles; empty means if they never met so.
+    pub fn rewards_between(&self, buyer: u16, seller: u16) -> [Mean; 2] {
+        let pairing = self.pairings.get(&ordered([buyer, seller]));
+        pairing.map_or([Mean::default(); 2], |found| {
+            found.rewards[orientation([buyer, seller])]
+        })
+    }
+
+    fn check_pair(&self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
+        let [first, second] = legs;
+        let agent_count = self.agents.len();
+        let pair_index = first.pair_index;
+        let known = |agent: &&u16| usize::from(**agent) >= agent_count;
+        if let Some(found) = first.agents.iter().find(known) {
+            return Err(PairError::Agent {
+                pair_index,
+                found: *found,
+                agent_count,
+            });
+        }
+        let swapped = second.agents == [first.agents[1], first.agents[0]];
+        let same = second.pair_index == pair_index && second.item_index == first.item_index;
+        let ordered = (first.leg, second.leg) == (0, 1);
+        if swapped && same && ordered {
+            Ok(())
+        } else {
+            Err(PairError::Legs { pair_index })
+        }
+    }
+
+    fn note_misbehaviour(&mut self, record: &MatchRecord) {
+        match record.outcome {
+            Outcome::Faulted { by, fault } => {
+                let agent = &mut self.agents[usize::from(record.agents[by.index()])];
+                agent.faults[fault as usize] += 1;
+            }
+            Outcome::Violated { by, .. } => {
+                self.agents[usize::from(record.agents[by.index()])].violations += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn pairing(&mut self, agents: [u16; 2]) -> &mut Pairing {
+        self.pairings.entry(ordered(agents)).or_default()
+    }
+}
+
+impl AgentTally {
+    /// Returns the means over both roles together.
+    pub fn both_roles(&self) -> Metrics {
+        let mut both = self.roles[0].clone();
+        both.merge(&self.roles[1]);
+        both
+    }
+
+    fn add(&mut self, role: Role, block: usize, seat: &SeatMeasures) {
+        self.roles[role.index()].add(seat);
+        if self.blocks.len() <= block {
+            self.blocks.resize(block + 1, BlockSums::default());
+        }
+        let sums = &mut self.blocks[block];
+        sums.reward[role.index()].add(seat.reward);
+        if let Some(share) = seat.surplus_share {
+            sums.surplus_share[role.index()].add(share);
+        }
+    }
+}
+
+impl Pairing {
+    fn add_match(&mut self, agents: [u16; 2], rewards: [f64; 2]) {
+        let sums = &mut self.rewards[orientation(agents)];
+        sums[0].add(rewards[0]);
+        sums[1].add(rewards[1]);
+    }
+}
+
+fn ordered(agents: [u16; 2]) -> (u16, u16) {
+    (agents[0].min(agents[1]), agents[0].max(agents[1]))
+}
+
+/// Returns 0 if the agent with the lower number buys, else 1.
+fn orientation(agents: [u16; 2]) -> usize {
+    usize::from(agents[0] > agents[1])
+}
