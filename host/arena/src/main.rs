@@ -1,2 +1,58 @@
-//! The command line.
-fn main() {}
+//! The command line of arena: the only crate that prints.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes say what kind
+//! of trouble there was.
+//!
+//! Not here: any rule, score or statistic (`arena_core`).
+
+mod cli;
+mod commands;
+mod error;
+mod escape;
+mod files;
+mod inputs;
+mod interrupt;
+mod opponents;
+mod progress;
+mod render;
+mod sandbox;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{AgentCommand, CatalogCommand, Cli, Command, TournamentCommand};
+use crate::error::{CliError, EXIT_OK};
+
+fn main() -> ExitCode {
+    let code = match dispatch(&Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            if let Some(complaint) = error.complaint() {
+                screen::complain(complaint);
+            }
+            error.exit_code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Runs the command and returns its exit code.
+fn dispatch(command: &Command) -> Result<u8, CliError> {
+    match command {
+        Command::Tournament(TournamentCommand::Run(args)) => commands::tournament_run::run(args),
+        Command::Tournament(TournamentCommand::Show(args)) => done(commands::tournament_show::run(args)),
+        Command::Match(args) => done(commands::one_match::run(args)),
+        Command::Agent(AgentCommand::New(args)) => done(commands::agent_new::run(args)),
+        Command::Agent(AgentCommand::Check(args)) => commands::agent_check::run(args),
+        Command::Agent(AgentCommand::List(args)) => done(commands::agent_list::run(args)),
+        Command::Catalog(CatalogCommand::Import(args)) => done(commands::catalog_import::run(args)),
+        Command::Catalog(CatalogCommand::Show(args)) => done(commands::catalog_show::run(args)),
+        Command::CompileWorker => commands::compile_worker::run(),
+    }
+}
+
+fn done(result: Result<(), CliError>) -> Result<u8, CliError> {
+    result.map(|()| EXIT_OK)
+}

@@ -1,0 +1,159 @@
+//! Loads what a tournament needs: the file, its catalog, its agents, its models.
+//!
+//! Everything is loaded and checked before anything is written.
+//!
+//! Not here: what the files mean (`arena_core::config`, `arena_core::catalog`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_core::catalog::{self, Catalog, CatalogError};
+use arena_core::config::{AgentConfig, CatalogKind, ComponentSource, TournamentConfig};
+use arena_llm::model::LanguageModel;
+use arena_llm::scripted::ScriptedModel;
+
+use crate::error::{CliError, Complaint};
+use crate::files;
+
+/// A tournament file that parsed, and where it lies.
+#[derive(Debug)]
+pub struct TournamentFile {
+    /// What it says.
+    pub config: TournamentConfig,
+    /// How it says it.
+    pub text: String,
+    folder: PathBuf,
+}
+
+impl TournamentFile {
+    /// Reads a tournament file.
+    ///
+    /// # Errors
+    /// It is missing, or something in it is wrong.
+    pub fn read(path: &Path) -> Result<TournamentFile, CliError> {
+        let text = files::read_text(path, files::TEXT_BYTES_MAX).map_err(CliError::Config)?;
+        let config = TournamentConfig::parse(&text).map_err(|error| {
+            let failed = format!("cannot load `{}`", path.display());
+            CliError::Config(Complaint::new(failed, error))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(TournamentFile { config, text, folder })
+    }
+
+    /// Resolves a path that the file gives: against the file's folder.
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// Loads the catalog that the file names, or the folder given in its place, and selects
+    /// the part that is played.
+    ///
+    /// # Errors
+    /// The folder is missing or wrong, or the file has no use for one.
+    pub fn catalog(&self, folder: Option<&Path>) -> Result<Catalog, CliError> {
+        let config = &self.config;
+        let whole = match &config.catalog.kind {
+            CatalogKind::AmazonHistoryPrice { folder: named, .. } => match folder {
+                Some(folder) => amazon(folder)?,
+                None => amazon(&self.resolve(named))?,
+            },
+            _ if folder.is_some() => {
+                let fact = "the tournament file generates its catalog and reads no folder";
+                let complaint = Complaint::new("cannot use `--catalog`", fact)
+                    .hint("drop `--catalog`, or set `kind = \"amazon-history-price\"` in the file");
+                return Err(CliError::Config(complaint));
+            }
+            CatalogKind::Synthetic { items, infeasible_milli } => {
+                catalog::synthetic::generate(*items, *infeasible_milli, config.seed)
+            }
+            CatalogKind::Uniform { items, low, high } => {
+                catalog::uniform::generate(*items, *low, *high, config.seed)
+            }
+        };
+        let chosen = whole.select(config.catalog.split, config.catalog.sample, config.seed);
+        chosen.map_err(|error| {
+            CliError::Config(Complaint::new("cannot choose the items to play", error))
+        })
+    }
+
+    /// Loads the language models that the file describes.
+    ///
+    /// # Errors
+    /// A script is missing or wrong.
+    pub fn models(&self) -> Result<Vec<Arc<dyn LanguageModel>>, CliError> {
+        let load = |name: &str, script: &str| {
+            let path = self.resolve(script);
+            let text = files::read_text(&path, files::TEXT_BYTES_MAX)?;
+            let model = ScriptedModel::parse(name, &text).map_err(|error| {
+                Complaint::new(format!("cannot load the model script `{}`", path.display()), error)
+            })?;
+            Ok(Arc::new(model) as Arc<dyn LanguageModel>)
+        };
+        let models = self.config.models.iter();
+        models.map(|model| load(&model.name, &model.script).map_err(CliError::Config)).collect()
+    }
+
+    /// Reads the bytes of an agent's component.
+    ///
+    /// # Errors
+    /// There is no such built-in agent or no such file.
+    pub fn component(&self, agent: &AgentConfig) -> Result<Vec<u8>, Complaint> {
+        match &agent.component {
+            ComponentSource::Builtin(name) => builtin(name),
+            ComponentSource::File(path) => {
+                files::read(&self.resolve(path), files::COMPONENT_BYTES_MAX)
+            }
+        }
+    }
+}
+
+/// Imports an AmazonHistoryPrice folder.
+///
+/// # Errors
+/// The folder is missing, or something in it is wrong.
+pub fn amazon(folder: &Path) -> Result<Catalog, CliError> {
+    let advise = |complaint: Complaint| {
+        CliError::Input(complaint.hint(
+            "put a copy of AmazonHistoryPrice there (github.com/TianXiaSJTU/AmazonPriceHistory), \
+             or name its folder with `--catalog DIR`",
+        ))
+    };
+    let texts = files::read_json_folder(folder).map_err(advise)?;
+    catalog::amazon::import(&texts).map_err(|error| {
+        let failed = format!("cannot import the catalog in `{}`", folder.display());
+        CliError::Input(Complaint::new(failed, locate(folder, &error)))
+    })
+}
+
+/// Names the file with its folder, line and column, so that an editor can open it.
+fn locate(folder: &Path, error: &CatalogError) -> String {
+    match error {
+        CatalogError::Json { file, line, column, detail } => {
+            format!("{}:{line}:{column}: {detail}", folder.join(file).display())
+        }
+        CatalogError::Field { file, index, field, detail } => {
+            let path = folder.join(file);
+            format!("{}: item {index}, field `{field}`: {detail}", path.display())
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Reads the component that the command line names.
+///
+/// # Errors
+/// There is no such built-in agent or no such file.
+pub fn component(named: &str) -> Result<Vec<u8>, Complaint> {
+    match named.strip_prefix("builtin:") {
+        Some(name) => builtin(name),
+        None => files::read(Path::new(named), files::COMPONENT_BYTES_MAX),
+    }
+}
+
+fn builtin(name: &str) -> Result<Vec<u8>, Complaint> {
+    arena_agents::find(name).map(|builtin| builtin.component.to_vec()).ok_or_else(|| {
+        let fact = format!("no built-in agent is called `{}`", name.escape_debug());
+        Complaint::new(format!("cannot load `builtin:{}`", name.escape_debug()), fact)
+            .hint("`arena agent list` names them all")
+    })
+}

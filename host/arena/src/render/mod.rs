@@ -1,0 +1,7 @@
+//! Values become text or JSON. Nothing is computed here that a reader could take for a
+//! result: every number comes from `arena_core`.
+
+pub mod catalog;
+pub mod record;
+pub mod table;
+pub mod transcript;

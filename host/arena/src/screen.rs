@@ -1,0 +1,110 @@
+//! The two places that text goes to: results to standard output, everything else to
+//! standard error.
+//!
+//! Words are the same with and without colour. Colours appear only on a terminal, and never
+//! when `NO_COLOR` is set or `TERM` is `dumb`.
+//!
+//! Not here: escaping strangers' text (`escape`), which callers do before they print.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::error::{CliError, Complaint};
+
+/// How a piece of text is set off on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    Plain,
+    /// Headings.
+    Bold,
+    /// Side remarks.
+    Dim,
+    /// Success.
+    Good,
+    /// Failures and faults.
+    Bad,
+    /// Hints.
+    Note,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "0",
+            Tone::Bold => "1",
+            Tone::Dim => "2",
+            Tone::Good => "32",
+            Tone::Bad => "31",
+            Tone::Note => "36",
+        }
+    }
+}
+
+/// Whether text is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    colours: bool,
+}
+
+impl Paint {
+    /// Never colours.
+    #[cfg(test)]
+    pub const OFF: Paint = Paint { colours: false };
+
+    /// Decides for standard output.
+    pub fn of_stdout() -> Paint {
+        Paint { colours: io::stdout().is_terminal() && wanted() }
+    }
+
+    /// Decides for standard error.
+    pub fn of_stderr() -> Paint {
+        Paint { colours: io::stderr().is_terminal() && wanted() }
+    }
+
+    /// Returns `text` in a tone.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.colours || tone == Tone::Plain || text.trim().is_empty() {
+            return text.to_owned();
+        }
+        format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code())
+    }
+}
+
+fn wanted() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    !refused && !dumb
+}
+
+/// Writes results to standard output.
+///
+/// # Errors
+/// The reader went away, or the disk is full.
+pub fn results(text: &str) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| CliError::from_stdout(&error))
+}
+
+/// Writes one JSON document to standard output.
+///
+/// # Errors
+/// The reader went away, or the disk is full.
+pub fn json(value: &serde_json::Value) -> Result<(), CliError> {
+    let mut text = serde_json::to_string_pretty(value).expect("a JSON value can be written");
+    text.push('\n');
+    results(&text)
+}
+
+/// Writes a remark to standard error. That nobody reads it is no reason to stop.
+pub fn remark(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes an error to standard error.
+pub fn complain(complaint: &Complaint) {
+    let paint = Paint::of_stderr();
+    let text = complaint.to_string();
+    let text = text.replacen("\n  hint:", &format!("\n  {}", paint.paint(Tone::Note, "hint:")), 1);
+    remark(&format!("{} {text}", paint.paint(Tone::Bad, "error:")));
+}
