@@ -13,6 +13,7 @@ pub mod fault;
 pub mod seat;
 pub mod rules;
 pub mod referee;
+pub mod script;
 pub mod record;
 pub mod entry;
 pub mod seed;

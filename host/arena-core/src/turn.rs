@@ -64,7 +64,7 @@ pub struct Reply {
 pub enum End {
     /// A deal at this price.
     Deal(Price),
-    /// No deal: someone walked or the turns ran out.
+    /// No deal: someone walked, broke its reserve where that ends a match, or the turns ran out.
     Impasse,
     /// A seat misbehaved; the text is the fault's name.
     Fault(String),
