@@ -21,21 +21,10 @@ pub const GROUP_BYTES_MAX: usize = 16 << 20;
 /// group may still come on top.
 pub const UNSYNCED_BYTES_MAX: u64 = 2 * GROUP_BYTES_MAX as u64;
 
-/// When the file is forced to the disk, besides at [`LogWriter::close`] and after half of
-/// [`UNSYNCED_BYTES_MAX`] bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPolicy {
-    /// After this many entries at the latest.
-    EveryEntries(u64),
-    /// By bytes only.
-    ByBytes,
-}
-
 /// The end of a log, held exclusively.
 pub struct LogWriter {
     medium: Box<dyn Medium>,
     path: PathBuf,
-    policy: SyncPolicy,
     group: Vec<u8>,
     boundary: Boundary,
     synced: Boundary,
@@ -47,7 +36,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// The folder holds a log or anything else, or cannot be written.
-    pub fn create(folder: &Path, policy: SyncPolicy) -> Result<LogWriter, LogError> {
+    pub fn create(folder: &Path) -> Result<LogWriter, LogError> {
         let path = path_in(folder);
         prepare_folder(folder)?;
         let mut options = OpenOptions::new();
@@ -61,7 +50,7 @@ impl LogWriter {
             },
         })?;
         lock(&file, &path)?;
-        let mut writer = LogWriter::at(Box::new(file), path, policy, Boundary::START);
+        let mut writer = LogWriter::at(Box::new(file), path, Boundary::START);
         writer.write_header()?;
         sync_folder(folder)?;
         Ok(writer)
@@ -71,7 +60,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// There is none, another process holds it, or it cannot be opened.
-    pub fn open_for_append(folder: &Path, policy: SyncPolicy) -> Result<Reopened, LogError> {
+    pub fn open_for_append(folder: &Path) -> Result<Reopened, LogError> {
         let path = path_in(folder);
         let opened = OpenOptions::new().read(true).append(true).open(&path);
         let file = opened.map_err(|source| match source.kind() {
@@ -83,7 +72,7 @@ impl LogWriter {
             },
         })?;
         lock(&file, &path)?;
-        Ok(Reopened { file, path, policy })
+        Ok(Reopened { file, path })
     }
 
     /// Returns how many entries the log has.
@@ -96,7 +85,8 @@ impl LogWriter {
         self.boundary.offset
     }
 
-    /// Appends entries with a single write, and syncs when it is time.
+    /// Appends entries with a single write. Syncs by itself only after half of
+    /// [`UNSYNCED_BYTES_MAX`] bytes; how often else is the caller's choice.
     ///
     /// # Errors
     /// An entry or the group is too large, and nothing was written; or the write or the sync
@@ -160,17 +150,11 @@ impl LogWriter {
         self.sync()
     }
 
-    fn at(
-        medium: Box<dyn Medium>,
-        path: PathBuf,
-        policy: SyncPolicy,
-        boundary: Boundary,
-    ) -> LogWriter {
+    fn at(medium: Box<dyn Medium>, path: PathBuf, boundary: Boundary) -> LogWriter {
         let group = Vec::new();
         LogWriter {
             medium,
             path,
-            policy,
             group,
             boundary,
             synced: boundary,
@@ -210,13 +194,7 @@ impl LogWriter {
     }
 
     fn sync_is_due(&self) -> bool {
-        let entries = self.boundary.entry_count - self.synced.entry_count;
-        let bytes = self.boundary.offset - self.synced.offset;
-        let by_entries = match self.policy {
-            SyncPolicy::EveryEntries(limit) => entries >= limit,
-            SyncPolicy::ByBytes => false,
-        };
-        by_entries || bytes >= UNSYNCED_BYTES_MAX / 2
+        self.boundary.offset - self.synced.offset >= UNSYNCED_BYTES_MAX / 2
     }
 }
 
@@ -239,7 +217,6 @@ pub fn group_bytes(entries: &[&[u8]]) -> usize {
 pub struct Reopened {
     file: File,
     path: PathBuf,
-    policy: SyncPolicy,
 }
 
 impl Reopened {
@@ -256,18 +233,14 @@ impl Reopened {
     /// # Errors
     /// The file cannot be cut or synced.
     pub fn truncate_to(self, boundary: Boundary) -> Result<LogWriter, LogError> {
-        let Reopened {
-            mut file,
-            path,
-            policy,
-        } = self;
+        let Reopened { mut file, path } = self;
         let cut = file.cut(boundary.offset);
         cut.map_err(|source| LogError::Io {
             doing: "cut",
             path: path.clone(),
             source,
         })?;
-        let mut writer = LogWriter::at(Box::new(file), path, policy, boundary);
+        let mut writer = LogWriter::at(Box::new(file), path, boundary);
         if boundary == Boundary::START {
             // The crash came before the header was whole.
             writer.write_header()?;
