@@ -27,7 +27,9 @@ impl Stream {
         for number in address {
             hash.update(number.to_be_bytes());
         }
-        Stream { rng: ChaCha20Rng::from_seed(hash.finalize().into()) }
+        Stream {
+            rng: ChaCha20Rng::from_seed(hash.finalize().into()),
+        }
     }
 
     /// Draws 64 bits.
@@ -57,5 +59,40 @@ impl Stream {
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         assert!(low <= high, "a range runs from low to high");
         low + self.below(high - low + 1)
+    }
+
+    /// Puts values in random order: Fisher-Yates from the back. For each place from the last
+    /// down to the second, one `below(place + 1)` says which value moves there.
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for place in (1..values.len()).rev() {
+            let other = self.below(place as u64 + 1);
+            values.swap(place, usize::try_from(other).expect("below a length"));
+        }
+    }
+
+    /// Draws `count` different numbers of `0..bound`, in ascending order.
+    ///
+    /// This is a Fisher-Yates shuffle of `0..bound` from the front, stopped after `count`
+    /// places: for each place from the first, `place + below(bound - place)` says which value
+    /// moves there.
+    ///
+    /// # Panics
+    /// If `count > bound`.
+    pub fn sample(&mut self, bound: u32, count: u32) -> Vec<u32> {
+        assert!(
+            count <= bound,
+            "a sample is no larger than what it is drawn from"
+        );
+        let mut numbers: Vec<u32> = (0..bound).collect();
+        for place in 0..count {
+            let other = u64::from(place) + self.below(u64::from(bound - place));
+            numbers.swap(
+                place as usize,
+                usize::try_from(other).expect("below a length"),
+            );
+        }
+        numbers.truncate(count as usize);
+        numbers.sort_unstable();
+        numbers
     }
 }

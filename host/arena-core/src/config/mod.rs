@@ -1,9 +1,41 @@
 //! A tournament file: TOML text becomes checked values.
 //!
+//! [`TournamentConfig::parse`] accepts a file or says where and what is wrong: a value of these
+//! types that came out of it keeps every bound named here. An unknown key, a key without
+//! effect and a value out of range are errors; nothing is ignored.
+//!
 //! Not here: opening files. Paths stay text; whoever opens them resolves them against the
 //! tournament file's folder.
 
+mod check;
+mod error;
+pub mod limits;
+mod parse;
+
+pub use error::ConfigError;
+pub use limits::Limits;
+
+use crate::price::Price;
 use crate::scenario::{Regulation, RuleSet};
+
+/// Largest tournament file in bytes. It is kept whole in the log's first entry.
+pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+/// Longest name of a tournament, a model or an agent, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Longest path in bytes.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Most agents of a tournament.
+pub const AGENTS_MAX: usize = 1_000;
+/// Most language models of a tournament.
+pub const MODELS_MAX: usize = 64;
+/// Most pairs per pairing and item.
+pub const REPETITIONS_MAX: u32 = 1_000_000;
+/// Most further moves of a refused seat within one turn.
+pub const RETRIES_MAX: u32 = 16;
+/// Highest budget factor, in thousandths.
+pub const BUDGET_FACTOR_MILLI_MAX: u32 = 2_000;
+/// Turns of the rule set `amazon-history-price`: six of each side.
+pub const AMAZON_TURNS: u32 = 12;
 
 /// A checked tournament file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +143,10 @@ pub enum CatalogKind {
     Uniform {
         /// How many items to generate.
         items: u32,
-        /// Lowest reserve in cents.
-        low: u32,
-        /// Highest reserve in cents, also the list price.
-        high: u32,
+        /// Lowest reserve.
+        low: Price,
+        /// Highest reserve, also the list price.
+        high: Price,
     },
     /// The AmazonHistoryPrice JSON folder.
     AmazonHistoryPrice {
@@ -135,57 +167,6 @@ pub enum Split {
     Train,
     /// The test part.
     Test,
-}
-
-/// What a seat may use. Every limit is enforced by the sandbox or the referee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Fuel for start-up (instantiation), spent before the first call and never recorded.
-    pub fuel_start_max: u64,
-    /// Fuel for each call of `begin`, `act` and `finish`.
-    pub fuel_turn_max: u64,
-    /// Fuel for all calls of one match together.
-    pub fuel_match_max: u64,
-    /// Bytes of all linear memories of a seat together.
-    pub memory_bytes_max: u64,
-    /// Elements of all tables of a seat together.
-    pub table_elements_max: u32,
-    /// Bytes of talk in one turn.
-    pub talk_bytes_max: u32,
-    /// Bytes of private notes in one match; what is beyond is dropped and marked.
-    pub trace_bytes_max: u32,
-    /// Host calls in one match (inference, training, trace, WASI together).
-    pub host_calls_max: u32,
-    /// Live resource handles of one seat.
-    pub handles_max: u32,
-    /// Bytes that one host call or result may carry from the guest.
-    pub lifted_bytes_max: u32,
-    /// Calls of language models in one match.
-    pub model_calls_max: u32,
-    /// Prompt tokens in one match.
-    pub model_input_tokens_max: u32,
-    /// Generated tokens in one match.
-    pub model_output_tokens_max: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            fuel_start_max: 50_000_000,
-            fuel_turn_max: 20_000_000,
-            fuel_match_max: 200_000_000,
-            memory_bytes_max: 64 << 20,
-            table_elements_max: 20_000,
-            talk_bytes_max: 1_024,
-            trace_bytes_max: 16_384,
-            host_calls_max: 10_000,
-            handles_max: 64,
-            lifted_bytes_max: 256 << 10,
-            model_calls_max: 64,
-            model_input_tokens_max: 100_000,
-            model_output_tokens_max: 10_000,
-        }
-    }
 }
 
 /// A language model that replies from a table: deterministic, for tests and dry runs.
