@@ -327,3 +327,179 @@ fn sync_folder(folder: &Path) -> Result<(), LogError> {
         source,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// What a failing disk holds, and how it fails.
+    #[derive(Debug, Default)]
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+        bytes_per_write: usize,
+        sync_fails: bool,
+        cut_fails: bool,
+    }
+
+    /// The disk as a writer holds it; the test keeps another hand on it.
+    struct FailingDisk(Rc<RefCell<Disk>>);
+
+    impl Write for FailingDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut disk = self.0.borrow_mut();
+            let room = disk.room.saturating_sub(disk.bytes.len());
+            let count = bytes.len().min(disk.bytes_per_write).min(room);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            disk.bytes.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Medium for FailingDisk {
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            let mut disk = self.0.borrow_mut();
+            if disk.cut_fails {
+                return Err(io::ErrorKind::Other.into());
+            }
+            disk.bytes
+                .truncate(usize::try_from(length).expect("a small disk"));
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            if self.0.borrow().sync_fails {
+                Err(io::ErrorKind::Other.into())
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    fn writer_on(disk: Disk) -> (LogWriter, Rc<RefCell<Disk>>) {
+        let disk = Rc::new(RefCell::new(disk));
+        let medium = Box::new(FailingDisk(Rc::clone(&disk)));
+        let mut writer = LogWriter::at(medium, PathBuf::from(FILE_NAME), Boundary::START);
+        writer
+            .write_header()
+            .expect("the disk has room for a header");
+        (writer, disk)
+    }
+
+    #[test]
+    fn short_writes_lose_nothing() {
+        let (mut writer, disk) = writer_on(Disk {
+            room: 4_096,
+            bytes_per_write: 3,
+            ..Disk::default()
+        });
+        let (mut whole, wanted) = writer_on(Disk {
+            room: 4_096,
+            bytes_per_write: 4_096,
+            ..Disk::default()
+        });
+        for writer in [&mut writer, &mut whole] {
+            writer
+                .append_all(&[b"one", b"", b"three"])
+                .expect("there is room");
+        }
+        assert_eq!(disk.borrow().bytes, wanted.borrow().bytes);
+    }
+
+    #[test]
+    fn a_full_disk_counts_no_part_of_a_group_and_takes_no_more() {
+        let whole = frame::HEADER_BYTES + frame::PREFIX_BYTES + b"first".len();
+        for extra in 0..2 * frame::PREFIX_BYTES + b"secondthird".len() {
+            let disk = Disk {
+                room: whole + extra,
+                bytes_per_write: 7,
+                ..Disk::default()
+            };
+            let (mut writer, disk) = writer_on(disk);
+            writer
+                .append_all(&[b"first"])
+                .expect("there is room for one");
+            let error = writer
+                .append_all(&[b"second", b"third"])
+                .expect_err("the disk is full");
+            assert!(
+                matches!(error, LogError::Io { doing: "write", .. }),
+                "{error:?}"
+            );
+            assert_eq!(writer.entry_count(), 1);
+            assert_eq!(disk.borrow().bytes.len(), whole, "room for {extra} more");
+            disk.borrow_mut().room = 4_096;
+            for error in [writer.append_all(&[b"second"]), writer.sync()] {
+                assert!(matches!(error, Err(LogError::Broken { .. })), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_sync_is_never_tried_again() {
+        let disk = Disk {
+            room: 4_096,
+            bytes_per_write: 99,
+            ..Disk::default()
+        };
+        let (mut writer, disk) = writer_on(disk);
+        writer.append_all(&[b"first"]).expect("there is room");
+        disk.borrow_mut().sync_fails = true;
+        assert!(matches!(
+            writer.sync(),
+            Err(LogError::Io { doing: "sync", .. })
+        ));
+        disk.borrow_mut().sync_fails = false;
+        assert!(matches!(writer.sync(), Err(LogError::Broken { .. })));
+        assert!(matches!(
+            writer.append_all(&[b"second"]),
+            Err(LogError::Broken { .. })
+        ));
+    }
+
+    #[test]
+    fn where_cutting_fails_too_the_whole_groups_are_still_there() {
+        let room = frame::HEADER_BYTES + frame::PREFIX_BYTES + b"first".len() + 5;
+        let (mut writer, disk) = writer_on(Disk {
+            room,
+            bytes_per_write: 99,
+            cut_fails: true,
+            ..Disk::default()
+        });
+        writer
+            .append_all(&[b"first"])
+            .expect("there is room for one");
+        let whole = disk.borrow().bytes.clone();
+        writer
+            .append_all(&[b"second"])
+            .expect_err("the disk is full");
+        assert!(disk.borrow().bytes.starts_with(&whole));
+        assert_eq!(writer.byte_count(), whole.len() as u64);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_ever_unsynced() {
+        let (mut writer, disk) = writer_on(Disk {
+            room: usize::MAX,
+            bytes_per_write: usize::MAX,
+            ..Disk::default()
+        });
+        disk.borrow_mut().sync_fails = true;
+        let entry = vec![0; ENTRY_BYTES_MAX];
+        let error = (0..8).find_map(|_| writer.append_all(&[&entry]).err());
+        assert!(
+            matches!(error, Some(LogError::Io { doing: "sync", .. })),
+            "{error:?}"
+        );
+        assert!(writer.byte_count() <= UNSYNCED_BYTES_MAX);
+    }
+}

@@ -1,0 +1,88 @@
+//! What workers and dispatcher share: who plays which pair, how far the log is, when to stop.
+//!
+//! No worker starts a pair that lies further than the window beyond the log's end, so that
+//! the pairs waiting for an earlier one are bounded.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a waiting thread looks at the stop flag, which nobody signals.
+pub const POLL: Duration = Duration::from_millis(50);
+
+/// Shared by the threads of one run.
+pub struct Board<'a> {
+    stop: &'a AtomicBool,
+    halt: AtomicBool,
+    next: AtomicU64,
+    written: AtomicU64,
+    pair_count: u64,
+    window: u64,
+    gate: Mutex<()>,
+    moved: Condvar,
+}
+
+impl<'a> Board<'a> {
+    /// Returns the board of a run of which `written` pairs are in the log.
+    pub fn new(stop: &'a AtomicBool, written: u64, pair_count: u64, window: u64) -> Board<'a> {
+        Board {
+            stop,
+            halt: AtomicBool::new(false),
+            next: AtomicU64::new(written),
+            written: AtomicU64::new(written),
+            pair_count,
+            window,
+            gate: Mutex::new(()),
+            moved: Condvar::new(),
+        }
+    }
+
+    /// Claims the next pair; `None` when there is none or the run stops.
+    pub fn claim(&self) -> Option<u64> {
+        if self.is_stopping() {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.pair_count).then_some(index)
+    }
+
+    /// Returns whether a claimed pair lies within the window.
+    pub fn is_open(&self, index: u64) -> bool {
+        index
+            < self
+                .written
+                .load(Ordering::Acquire)
+                .saturating_add(self.window)
+    }
+
+    /// Waits until a claimed pair lies within the window; false when the run stops.
+    pub fn wait_until_open(&self, index: u64) -> bool {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.is_open(index) && !self.is_stopping() {
+            let waited = self.moved.wait_timeout(gate, POLL);
+            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        !self.is_stopping()
+    }
+
+    /// Tells that the log holds this many pairs now.
+    pub fn advance(&self, written: u64) {
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.written.store(written, Ordering::Release);
+        self.moved.notify_all();
+    }
+
+    /// Ends the run because something failed. Pairs in play are still finished.
+    pub fn halt(&self) {
+        self.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether a person wants the run to stop: matches not yet begun are left.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopped() || self.halt.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,282 @@
+//! The calling thread of a run: restores schedule order, writes the log, tells the news.
+//!
+//! It alone touches the log. Pairs that arrive before their turn wait; the board's window
+//! bounds how many.
+//!
+//! Not here: playing (`worker`), and what an old log holds (`resume`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_core::entry::{Close, Entry};
+use arena_log::writer::{GROUP_BYTES_MAX, LogWriter, group_bytes};
+
+use crate::board::{Board, POLL};
+use crate::error::RunError;
+use crate::event::{Counts, RunEvent, RunStatus, Summary};
+use crate::resume::{self, Opened};
+use crate::worker::{BATCH_PAIRS_MAX, Delivery, Failure, PlayedPair, Worker};
+use crate::{Job, WORKERS_MAX};
+
+/// How many pairs each worker may be ahead of the log, on average.
+const WINDOW_PAIRS: u64 = 64;
+/// Deliveries that may be on their way, for each worker.
+const DELIVERIES: usize = 4;
+/// Stack of a worker in bytes: a guest's host calls run on it.
+const STACK_BYTES: usize = 8 << 20;
+/// Between two reports of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two syncs: what a crash of the machine can cost.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Voided pairs that are told between two reports of progress.
+const VOIDS_TOLD_MAX: u32 = 16;
+
+/// Plays the job. See [`crate::run`].
+pub fn run(
+    job: &Job<'_>,
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(RunEvent),
+) -> Result<Summary, RunError> {
+    let pair_count = job.schedule.pair_count();
+    let (writer, counts, voids) = match resume::open(job)? {
+        Opened::Open {
+            writer,
+            counts,
+            voids,
+        } => (writer, counts, voids),
+        Opened::Closed(counts) => {
+            let pairs_resumed = counts.pairs_done;
+            let status = RunStatus::Finished;
+            let summary = Summary {
+                status,
+                counts,
+                pair_count,
+                pairs_resumed,
+            };
+            events(RunEvent::Finished(summary));
+            return Ok(summary);
+        }
+    };
+    let pairs_resumed = counts.pairs_done;
+    events(RunEvent::Started {
+        pairs_done: pairs_resumed,
+        pair_count,
+    });
+    let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);
+    let failure = dispatcher.play(job, stop, (pairs_resumed, voids))?;
+    let status = dispatcher.finish(failure)?;
+    let counts = dispatcher.counts;
+    let summary = Summary {
+        status,
+        counts,
+        pair_count,
+        pairs_resumed,
+    };
+    events(RunEvent::Finished(summary));
+    Ok(summary)
+}
+
+/// The writing side of a run.
+struct Dispatcher<'e> {
+    writer: LogWriter,
+    counts: Counts,
+    pair_count: u64,
+    waiting: BTreeMap<u64, PlayedPair>,
+    events: &'e mut dyn FnMut(RunEvent),
+    told: Counts,
+    told_at: Instant,
+    voids_told: u32,
+    synced_at: Instant,
+}
+
+impl<'e> Dispatcher<'e> {
+    fn new(
+        writer: LogWriter,
+        counts: Counts,
+        pair_count: u64,
+        events: &'e mut dyn FnMut(RunEvent),
+    ) -> Dispatcher<'e> {
+        let now = Instant::now();
+        Dispatcher {
+            writer,
+            counts,
+            pair_count,
+            waiting: BTreeMap::new(),
+            events,
+            told: counts,
+            told_at: now,
+            voids_told: 0,
+            synced_at: now,
+        }
+    }
+
+    /// Runs the workers until they are done. Returns what stopped one of them.
+    fn play(
+        &mut self,
+        job: &Job<'_>,
+        stop: &AtomicBool,
+        first: (u64, u32),
+    ) -> Result<Option<Failure>, RunError> {
+        let left = self.pair_count - self.counts.pairs_done;
+        let worker_count = job.workers.get().min(WORKERS_MAX);
+        let worker_count =
+            usize::try_from(left).map_or(worker_count, |left| worker_count.min(left));
+        let window = worker_count as u64 * WINDOW_PAIRS;
+        let board = Board::new(stop, self.counts.pairs_done, self.pair_count, window);
+        let (sender, receiver) = mpsc::sync_channel(worker_count * DELIVERIES);
+        thread::scope(|scope| {
+            // Whatever ends this closure, a panic of the caller's too, ends the workers.
+            let _halt = HaltOnDrop(&board);
+            for number in 0..worker_count {
+                let worker = Worker::new(job, &board, sender.clone(), first);
+                let thread = thread::Builder::new()
+                    .name(format!("arena-worker-{number}"))
+                    .stack_size(STACK_BYTES);
+                thread
+                    .spawn_scoped(scope, || worker.work())
+                    .map_err(RunError::Thread)?;
+            }
+            drop(sender);
+            self.receive(&board, receiver)
+        })
+    }
+
+    /// Takes deliveries until every worker is gone.
+    fn receive(
+        &mut self,
+        board: &Board<'_>,
+        deliveries: Receiver<Delivery>,
+    ) -> Result<Option<Failure>, RunError> {
+        let mut failure: Option<Failure> = None;
+        loop {
+            match deliveries.recv_timeout(POLL) {
+                Ok(Delivery::Pairs(pairs)) => {
+                    self.waiting
+                        .extend(pairs.into_iter().map(|pair| (pair.index, pair)));
+                    self.write_ready()?;
+                    board.advance(self.counts.pairs_done);
+                }
+                Ok(Delivery::Voided(voiding)) => {
+                    if self.voids_told < VOIDS_TOLD_MAX {
+                        self.voids_told += 1;
+                        (self.events)(RunEvent::Voided(voiding));
+                    }
+                }
+                Ok(Delivery::Failed(failed)) => {
+                    board.halt();
+                    if failure
+                        .as_ref()
+                        .is_none_or(|other| failed.index < other.index)
+                    {
+                        failure = Some(*failed);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(failure),
+            }
+            self.tell()?;
+        }
+    }
+
+    /// Writes the pairs whose turn has come, both legs of each together.
+    fn write_ready(&mut self) -> Result<(), RunError> {
+        let mut ready: Vec<PlayedPair> = Vec::with_capacity(BATCH_PAIRS_MAX);
+        let mut bytes = 0;
+        let mut next = self.counts.pairs_done;
+        while let Some(pair) = self.waiting.remove(&next) {
+            let more = byte_count(&pair.entries);
+            if bytes + more > GROUP_BYTES_MAX {
+                self.write(&ready)?;
+                ready.clear();
+                bytes = 0;
+            }
+            bytes += more;
+            next += 1;
+            ready.push(pair);
+        }
+        self.write(&ready)
+    }
+
+    fn write(&mut self, pairs: &[PlayedPair]) -> Result<(), RunError> {
+        let entries: Vec<&[u8]> = pairs
+            .iter()
+            .flat_map(|pair| &pair.entries)
+            .map(Vec::as_slice)
+            .collect();
+        self.writer.append_all(&entries)?;
+        for pair in pairs {
+            self.counts.add(&pair.counts);
+        }
+        Ok(())
+    }
+
+    /// Tells the news and syncs, when it is time for either.
+    fn tell(&mut self) -> Result<(), RunError> {
+        let now = Instant::now();
+        if now - self.told_at >= PROGRESS_INTERVAL {
+            self.told_at = now;
+            self.voids_told = 0;
+            if self.told != self.counts {
+                self.told = self.counts;
+                let (counts, pair_count) = (self.counts, self.pair_count);
+                (self.events)(RunEvent::Progress { counts, pair_count });
+            }
+        }
+        if now - self.synced_at >= SYNC_INTERVAL {
+            self.synced_at = now;
+            self.writer.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Brings the log to an end that can be gone on with, or that is final.
+    fn finish(&mut self, failure: Option<Failure>) -> Result<RunStatus, RunError> {
+        if let Some(Failure {
+            index,
+            error,
+            voids,
+        }) = failure
+        {
+            if index == self.counts.pairs_done {
+                let voids: Vec<&[u8]> = voids.iter().map(Vec::as_slice).collect();
+                self.writer.append_all(&voids)?;
+            }
+            self.writer.sync()?;
+            return Err(error);
+        }
+        if self.counts.pairs_done < self.pair_count {
+            self.writer.sync()?;
+            return Ok(RunStatus::Interrupted);
+        }
+        let Counts {
+            match_count,
+            void_count,
+            ..
+        } = self.counts;
+        let close = Entry::Close(Close {
+            match_count,
+            void_count,
+        })
+        .encode();
+        self.writer.append_all(&[&close])?;
+        self.writer.sync()?;
+        Ok(RunStatus::Finished)
+    }
+}
+
+fn byte_count(entries: &[Vec<u8>]) -> usize {
+    let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
+    group_bytes(&entries)
+}
+
+/// Ends the workers of a run when it goes out of scope.
+struct HaltOnDrop<'a, 'b>(&'a Board<'b>);
+
+impl Drop for HaltOnDrop<'_, '_> {
+    fn drop(&mut self) {
+        self.0.halt();
+    }
+}
