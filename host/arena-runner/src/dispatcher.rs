@@ -36,7 +36,7 @@ const VOIDS_TOLD_MAX: u32 = 16;
 
 /// Plays the job. See [`crate::run`].
 pub fn run(
-    job: &Job<'_>,
+    job: &Job<'_, '_>,
     stop: &AtomicBool,
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {
@@ -116,7 +116,7 @@ impl<'e> Dispatcher<'e> {
     /// Runs the workers until they are done. Returns what stopped one of them.
     fn play(
         &mut self,
-        job: &Job<'_>,
+        job: &Job<'_, '_>,
         stop: &AtomicBool,
         first: (u64, u32),
     ) -> Result<Option<Failure>, RunError> {

@@ -37,7 +37,7 @@ pub const VOID_ATTEMPTS_MAX: u32 = 3;
 
 /// A tournament to be played, or to be gone on with.
 #[derive(Clone, Copy)]
-pub struct Job<'a> {
+pub struct Job<'a, 's> {
     /// What the log opens with. Its seed is the root of every draw.
     pub announcement: &'a Announcement,
     /// The rules of play.
@@ -53,14 +53,15 @@ pub struct Job<'a> {
     /// How many threads play; at most [`WORKERS_MAX`] are used.
     pub workers: NonZeroUsize,
     /// Makes seats.
-    pub seats: &'a SeatSource<'a>,
+    pub seats: &'a SeatSource<'a, 's>,
 }
 
 /// Makes the seat of an agent for one match, on the thread that will play it.
 ///
-/// A `Fault` costs the agent the match as if it came at the first turn; a `Void` voids the
+/// `'a` is what the closure borrows, `'s` what its seats borrow. A `Fault` costs the agent the match as if it came at the first turn; a `Void` voids the
 /// pair.
-pub type SeatSource<'a> = dyn Fn(SeatRequest) -> Result<Box<dyn Seat + 'a>, SeatError> + Sync + 'a;
+pub type SeatSource<'a, 's> =
+    dyn Fn(SeatRequest) -> Result<Box<dyn Seat + 's>, SeatError> + Sync + 'a;
 
 /// Which seat is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub struct SeatRequest {
 /// # Panics
 /// If the announcement counts other pairs or agents than the schedule and the file have.
 pub fn run(
-    job: &Job<'_>,
+    job: &Job<'_, '_>,
     stop: &AtomicBool,
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {

@@ -34,7 +34,7 @@ pub enum Opened {
 ///
 /// # Errors
 /// It cannot be read or written, is damaged, or is not this job's.
-pub fn open(job: &Job<'_>) -> Result<Opened, RunError> {
+pub fn open(job: &Job<'_, '_>) -> Result<Opened, RunError> {
     let announcement = Entry::Announcement(job.announcement.clone()).encode();
     match LogWriter::open_for_append(job.out_dir) {
         Ok(reopened) => reopen(job, reopened, &announcement),
@@ -53,7 +53,7 @@ fn announce(mut writer: LogWriter, announcement: &[u8]) -> Result<Opened, RunErr
     })
 }
 
-fn reopen(job: &Job<'_>, reopened: Reopened, announcement: &[u8]) -> Result<Opened, RunError> {
+fn reopen(job: &Job<'_, '_>, reopened: Reopened, announcement: &[u8]) -> Result<Opened, RunError> {
     let mut reader = reopened.reader()?;
     match reader.next_entry() {
         Ok(Some(found)) if found == announcement => {}
@@ -86,7 +86,7 @@ struct Progress {
 
 impl Progress {
     /// Reads everything after the announcement.
-    fn read(job: &Job<'_>, reader: &mut LogReader) -> Result<Progress, RunError> {
+    fn read(job: &Job<'_, '_>, reader: &mut LogReader) -> Result<Progress, RunError> {
         let mut progress = Progress {
             counts: Counts::default(),
             voids: 0,
@@ -122,7 +122,7 @@ impl Progress {
     }
 
     /// Counts the next entry, or says what should have been there.
-    fn accept(&mut self, job: &Job<'_>, entry: Entry) -> Result<(), String> {
+    fn accept(&mut self, job: &Job<'_, '_>, entry: Entry) -> Result<(), String> {
         let pair_index = self.counts.pairs_done;
         if self.closed {
             return Err("the end of the log".to_owned());
@@ -151,7 +151,7 @@ impl Progress {
         }
     }
 
-    fn accept_match(&mut self, job: &Job<'_>, record: MatchRecord) -> Result<(), String> {
+    fn accept_match(&mut self, job: &Job<'_, '_>, record: MatchRecord) -> Result<(), String> {
         let plan = job.schedule.pair(self.counts.pairs_done);
         let leg = u8::from(self.first_leg.is_some());
         let place = (
@@ -182,7 +182,7 @@ impl Progress {
         Ok(())
     }
 
-    fn is_complete(&self, job: &Job<'_>) -> bool {
+    fn is_complete(&self, job: &Job<'_, '_>) -> bool {
         self.counts.pairs_done == job.schedule.pair_count()
     }
 
@@ -198,7 +198,7 @@ impl Progress {
         }
     }
 
-    fn wanted(&self, job: &Job<'_>) -> String {
+    fn wanted(&self, job: &Job<'_, '_>) -> String {
         if self.is_complete(job) {
             return name(&Entry::Close(self.close()));
         }
@@ -241,12 +241,23 @@ fn compare(found: &[u8], wanted: &Announcement) -> RunError {
             };
         }
     };
-    let differing = fields(&found)
+    let fixed = fields(&found)
         .into_iter()
         .zip(fields(wanted))
         .find(|(a, b)| a != b);
-    let ((field, found), (_, wanted)) =
-        differing.expect("announcements of different bytes differ in a field");
+    let fixed = fixed.map(|((field, found), (_, wanted))| (field, found, wanted));
+    let texts = [
+        ("engine", &found.engine, &wanted.engine),
+        ("config_toml", &found.config_toml, &wanted.config_toml),
+    ];
+    let lines = || {
+        texts
+            .iter()
+            .find_map(|(field, found, wanted)| line(field, found, wanted))
+    };
+    let (field, found, wanted) = fixed
+        .or_else(lines)
+        .expect("announcements of different bytes differ in a field");
     RunError::AnnouncementDiffers {
         field,
         found,
@@ -254,18 +265,17 @@ fn compare(found: &[u8], wanted: &Announcement) -> RunError {
     }
 }
 
-/// Lists an announcement's fields by name. Counts come before what they count, so that two
-/// lists never differ in length alone.
+/// Lists an announcement's fields by name, but for its texts. The number of agents comes
+/// before the agents, so that lists agree until the first difference.
 fn fields(announcement: &Announcement) -> Vec<(String, String)> {
     let Announcement {
         name,
-        config_toml,
         seed,
-        engine,
         agents,
         catalog_sha256,
         item_count,
         pair_count,
+        ..
     } = announcement;
     let mut fields = vec![
         ("name".to_owned(), name.clone()),
@@ -281,16 +291,26 @@ fn fields(announcement: &Announcement) -> Vec<(String, String)> {
         fields.push((format!("agents[{place}].params"), agent.params.clone()));
     }
     fields.push(("pair_count".to_owned(), pair_count.to_string()));
-    fields.extend(lines("engine", engine));
-    fields.extend(lines("config_toml", config_toml));
     fields
 }
 
-fn lines(field: &str, text: &str) -> Vec<(String, String)> {
-    let numbered = text.split('\n').enumerate();
-    let line =
-        |(index, line): (usize, &str)| (format!("{field} line {}", index + 1), line.to_owned());
-    numbered.map(line).collect()
+/// Returns the first line in which two texts differ: its name, and what either says.
+fn line(field: &str, found: &str, wanted: &str) -> Option<(String, String, String)> {
+    if found == wanted {
+        return None;
+    }
+    let (mut found, mut wanted) = (found.split('\n'), wanted.split('\n'));
+    let mut line_number = 0;
+    // Texts that differ do so in a line, at the latest in the one that only the longer has.
+    loop {
+        line_number += 1;
+        let lines = (found.next(), wanted.next());
+        if lines.0 != lines.1 {
+            let text = |line: Option<&str>| line.unwrap_or("(no such line)").to_owned();
+            let name = format!("{field} line {line_number}");
+            return Some((name, text(lines.0), text(lines.1)));
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

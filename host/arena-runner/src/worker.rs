@@ -60,8 +60,8 @@ pub struct Failure {
 }
 
 /// A worker and what it keeps between pairs.
-pub struct Worker<'a, 'b> {
-    job: &'b Job<'a>,
+pub struct Worker<'a, 's, 'b> {
+    job: &'b Job<'a, 's>,
     board: &'b Board<'b>,
     deliveries: SyncSender<Delivery>,
     first: (u64, u32),
@@ -86,15 +86,15 @@ enum LegEnd {
     Voided(Voided),
 }
 
-impl<'a, 'b> Worker<'a, 'b> {
+impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     /// Returns a worker. `first` is the first pair that the log does not hold, and how often
     /// the log says that it was voided.
     pub fn new(
-        job: &'b Job<'a>,
+        job: &'b Job<'a, 's>,
         board: &'b Board<'b>,
         deliveries: SyncSender<Delivery>,
         first: (u64, u32),
-    ) -> Worker<'a, 'b> {
+    ) -> Worker<'a, 's, 'b> {
         let batch = Vec::with_capacity(BATCH_PAIRS_MAX);
         let batch_start = Instant::now();
         Worker {
@@ -268,7 +268,7 @@ impl<'a, 'b> Worker<'a, 'b> {
         }
         let agents = plan.seats(leg);
         let mut seats = Role::BOTH.map(|role| {
-            let side = role as usize;
+            let side = role.index();
             let request = SeatRequest {
                 agent: agents[side],
                 role,

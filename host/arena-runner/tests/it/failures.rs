@@ -1,0 +1,83 @@
+//! Defects end a run with an error; none makes it hang.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+
+use arena_core::entry::Entry;
+use arena_core::fault::SeatError;
+use arena_core::seat::Seat;
+use arena_log::error::LogError;
+use arena_runner::SeatRequest;
+use arena_runner::error::RunError;
+use arena_runner::event::RunEvent;
+
+use crate::stage::{Stage, bytes, entries, hagglers};
+
+#[test]
+fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
+    const BAD: u64 = 91;
+    let stage = Stage::new(20);
+    let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
+        assert!(request.pair_index != BAD, "seat of a bad pair");
+        hagglers(request)
+    };
+    for workers in [1, 2, 8] {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let error = stage
+            .run(folder.path(), workers, &seats)
+            .expect_err("a worker panics");
+        let RunError::Panicked {
+            pair_index,
+            message,
+        } = &error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!((*pair_index, message.as_str()), (BAD, "seat of a bad pair"));
+        let matches = entries(folder.path())
+            .iter()
+            .filter(|entry| matches!(entry, Entry::Match(_)))
+            .count();
+        assert_eq!(matches as u64, 2 * BAD, "what came before is written");
+        stage
+            .run(folder.path(), workers, &hagglers)
+            .expect("the rest is played");
+        assert!(bytes(folder.path()) == stage.reference());
+    }
+}
+
+#[test]
+fn a_listener_that_panics_ends_the_workers_too() {
+    let stage = Stage::new(2_000);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let stop = AtomicBool::new(false);
+    let mut tell = |event| {
+        if let RunEvent::Progress { .. } = event {
+            panic!("the screen is gone");
+        }
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        stage.run_with(folder.path(), 2, &stop, &hagglers, &mut tell)
+    }));
+    assert!(ended.is_err(), "the panic reaches the caller");
+}
+
+#[test]
+fn a_folder_with_other_files_is_left_alone() {
+    let stage = Stage::new(1);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    std::fs::write(folder.path().join("notes.txt"), "mine").expect("the disk works");
+    let error = stage
+        .run(folder.path(), 1, &hagglers)
+        .expect_err("the folder is in use");
+    assert!(
+        matches!(error, RunError::Log(LogError::ForeignFile { .. })),
+        "{error:?}"
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path())
+            .expect("the disk works")
+            .count(),
+        1
+    );
+}

@@ -1,0 +1,189 @@
+//! The log does not depend on who played what when.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex};
+
+use arena_core::catalog::draw_scenario;
+use arena_core::entry::{Close, Entry};
+use arena_core::fault::{Fault, SeatError};
+use arena_core::record::Outcome;
+use arena_core::rules;
+use arena_core::scenario::Role;
+use arena_core::schedule::seat_seeds;
+use arena_core::seat::Seat;
+use arena_runner::SeatRequest;
+use arena_runner::event::{RunEvent, RunStatus};
+
+use crate::stage::{Stage, bytes, entries, hagglers};
+
+#[test]
+fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
+    let stage = Stage::new(30);
+    let wanted = stage.reference();
+    for workers in [2, 8] {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        stage
+            .run(folder.path(), workers, &hagglers)
+            .expect("hagglers play to the end");
+        assert!(bytes(folder.path()) == wanted, "{workers} workers");
+    }
+}
+
+#[test]
+fn every_leg_of_the_schedule_has_one_record_in_its_place_that_replays() {
+    let stage = Stage::new(40);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let summary = stage
+        .run(folder.path(), 3, &hagglers)
+        .expect("hagglers play to the end");
+    let pair_count = stage.schedule.pair_count();
+    assert_eq!(pair_count, 400);
+    let entries = entries(folder.path());
+    assert_eq!(entries.len() as u64, 1 + 2 * pair_count + 1);
+    assert_eq!(entries[0], Entry::Announcement(stage.announcement.clone()));
+    let mut faults = [0; Fault::ALL.len()];
+    let mut outcomes = BTreeSet::new();
+    for (place, entry) in entries[1..entries.len() - 1].iter().enumerate() {
+        let Entry::Match(record) = entry else {
+            panic!("entry {place} is {entry:?}")
+        };
+        let plan = stage.schedule.pair(place as u64 / 2);
+        let leg = (place % 2) as u8;
+        assert_eq!((record.pair_index, record.leg), (plan.index, leg));
+        assert_eq!(record.agents, plan.seats(leg));
+        assert_eq!(
+            record.seeds,
+            seat_seeds(stage.config.seed, plan.index)[place % 2]
+        );
+        let (item, repetition) = (plan.item_index, plan.repetition);
+        assert_eq!((record.item_index, record.repetition), (item, repetition));
+        let scenario = draw_scenario(
+            &stage.config,
+            &stage.catalog,
+            stage.config.seed,
+            item,
+            repetition,
+        );
+        let reserves = (record.budget, record.cost, record.opener, record.horizon);
+        assert_eq!(
+            reserves,
+            (
+                scenario.budget,
+                scenario.cost,
+                scenario.opener,
+                scenario.horizon
+            )
+        );
+        rules::replay(&stage.rules, record).expect("a record replays");
+        let outcome = format!("{:?}", record.outcome);
+        outcomes.insert(outcome.split(' ').next().map(str::to_owned));
+        if let Outcome::Faulted { fault, .. } = record.outcome {
+            faults[Fault::ALL
+                .iter()
+                .position(|class| *class == fault)
+                .expect("listed")] += 1;
+        }
+    }
+    let close = Close {
+        match_count: 2 * pair_count,
+        void_count: 0,
+    };
+    assert_eq!(entries.last(), Some(&Entry::Close(close)));
+    assert_eq!(summary.status, RunStatus::Finished);
+    assert_eq!(summary.counts.match_count, 2 * pair_count);
+    assert_eq!(summary.counts.faults, faults);
+    // The seats above are worth their name only if they do everything.
+    assert!(faults.iter().all(|count| *count > 0), "{faults:?}");
+    assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+}
+
+#[test]
+fn a_seat_that_cannot_be_made_faults_before_the_first_turn() {
+    let stage = Stage::new(1);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
+        if request.agent == 2 {
+            Err(Fault::Memory.into())
+        } else {
+            hagglers(request)
+        }
+    };
+    stage
+        .run(folder.path(), 2, &seats)
+        .expect("the others play to the end");
+    let mut seen = 0;
+    for entry in entries(folder.path()) {
+        let Entry::Match(record) = entry else {
+            continue;
+        };
+        let Some(place) = record.agents.iter().position(|agent| *agent == 2) else {
+            continue;
+        };
+        let Outcome::Faulted { by, fault } = record.outcome else {
+            panic!("{record:?}");
+        };
+        assert!(record.turns.is_empty());
+        // Where the opponent is a buyer that faults at its beginning, its fault comes first.
+        if by == Role::BOTH[place] {
+            assert_eq!(fault, Fault::Memory);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 4, "{seen} matches");
+}
+
+#[test]
+fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
+    const WINDOW: u64 = 2 * 64;
+    let stage = Stage::new(30);
+    let farthest = Mutex::new(0);
+    let moved = Condvar::new();
+    let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
+        let mut far = farthest.lock().expect("nobody panics");
+        *far = u64::max(*far, request.pair_index);
+        moved.notify_all();
+        if request.pair_index == 0 && request.leg == 1 && request.role == Role::Seller {
+            // The first pair ends only after the other worker has come as far as it may.
+            while *far < WINDOW - 1 {
+                far = moved.wait(far).expect("nobody panics");
+            }
+            assert_eq!(*far, WINDOW - 1);
+        }
+        drop(far);
+        hagglers(request)
+    };
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    stage
+        .run(folder.path(), 2, &seats)
+        .expect("hagglers play to the end");
+    assert!(bytes(folder.path()) == stage.reference());
+}
+
+#[test]
+fn the_news_begin_with_the_start_grow_and_end_with_the_summary() {
+    let stage = Stage::new(30);
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let mut news = Vec::new();
+    let mut tell = |event| news.push(event);
+    let stop = AtomicBool::new(false);
+    let summary = stage.run_with(folder.path(), 2, &stop, &hagglers, &mut tell);
+    let summary = summary.expect("hagglers play to the end");
+    let pair_count = stage.schedule.pair_count();
+    assert_eq!(
+        news.first(),
+        Some(&RunEvent::Started {
+            pairs_done: 0,
+            pair_count
+        })
+    );
+    assert_eq!(news.last(), Some(&RunEvent::Finished(summary)));
+    let mut pairs_before = 0;
+    for event in &news[1..news.len() - 1] {
+        let RunEvent::Progress { counts, .. } = event else {
+            panic!("{event:?}")
+        };
+        assert!(counts.pairs_done > pairs_before && counts.match_count == 2 * counts.pairs_done);
+        pairs_before = counts.pairs_done;
+    }
+}

@@ -1,0 +1,218 @@
+//! What the host's failures leave on the record.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use arena_core::entry::{Close, Entry};
+use arena_core::fault::{SeatError, VoidReason};
+use arena_core::record::VoidRecord;
+use arena_core::scenario::{Brief, Role};
+use arena_core::seat::{Seat, Usage};
+use arena_core::turn::{End, Event, Reply};
+use arena_runner::error::RunError;
+use arena_runner::event::{RunEvent, Voiding};
+use arena_runner::{SeatRequest, VOID_ATTEMPTS_MAX};
+
+use crate::hagglers::mix;
+use crate::stage::{Stage, bytes, entries, hagglers};
+
+/// A host that fails a pair as often as `times` says, before it lets it be played.
+struct FailingHost<F> {
+    times: F,
+    failed: Mutex<BTreeMap<u64, u32>>,
+}
+
+impl<F: Fn(u64) -> u32> FailingHost<F> {
+    fn new(times: F) -> FailingHost<F> {
+        FailingHost {
+            times,
+            failed: Mutex::default(),
+        }
+    }
+
+    /// Fails in one seat of the pair: while it is made in the first leg, or when it is begun
+    /// in the second leg.
+    fn seat(&self, request: SeatRequest) -> Result<Box<dyn Seat>, SeatError> {
+        let SeatRequest {
+            pair_index,
+            leg,
+            role,
+            ..
+        } = request;
+        let chosen = u64::from(leg) == mix(pair_index) % 2 && role == Role::Buyer;
+        let mut failed = self.failed.lock().expect("nobody panics");
+        let failed = failed.entry(pair_index).or_default();
+        if !chosen || *failed >= (self.times)(pair_index) {
+            return hagglers(request);
+        }
+        *failed += 1;
+        if leg == 0 {
+            return Err(host_failure());
+        }
+        Ok(Box::new(Disconnected))
+    }
+}
+
+fn host_failure() -> SeatError {
+    SeatError::Void {
+        reason: VoidReason::Host,
+        detail: "no free slot".to_owned(),
+    }
+}
+
+/// A seat whose model is gone when it is begun.
+struct Disconnected;
+
+impl Seat for Disconnected {
+    fn begin(&mut self, _brief: &Brief) -> Result<(), SeatError> {
+        let detail = "no answer".to_owned();
+        Err(SeatError::Void {
+            reason: VoidReason::ModelProvider,
+            detail,
+        })
+    }
+
+    fn act(&mut self, _news: &[Event]) -> Result<Reply, SeatError> {
+        panic!("a seat that could not begin is asked for nothing")
+    }
+
+    fn finish(&mut self, _end: &End) {
+        panic!("a voided match has no end")
+    }
+
+    fn take_usage(&mut self) -> Usage {
+        panic!("a voided match has no usage")
+    }
+}
+
+/// Splits a log into its matches and its voids.
+fn split(folder: &Path) -> (Vec<Entry>, Vec<VoidRecord>) {
+    let mut matches = Vec::new();
+    let mut voids = Vec::new();
+    for entry in entries(folder) {
+        match entry {
+            Entry::Void(void) => voids.push(void),
+            Entry::Match(_) => matches.push(entry),
+            Entry::Announcement(_) | Entry::Close(_) => {}
+        }
+    }
+    (matches, voids)
+}
+
+/// Pairs 0, 5, 10, ... fail, by turns once and twice.
+fn now_and_then(pair_index: u64) -> u32 {
+    if pair_index % 5 == 0 {
+        1 + (pair_index % 2) as u32
+    } else {
+        0
+    }
+}
+
+#[test]
+fn voided_pairs_are_on_the_record_in_their_place_and_played_to_the_same_matches() {
+    let stage = Stage::new(10);
+    let smooth = tempfile::tempdir().expect("a folder for the test");
+    stage
+        .run(smooth.path(), 1, &hagglers)
+        .expect("hagglers play to the end");
+    let (wanted, none) = split(smooth.path());
+    assert!(none.is_empty());
+    let mut logs = Vec::new();
+    for workers in [1, 2, 8] {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let host = FailingHost::new(now_and_then);
+        let seats = |request| host.seat(request);
+        let summary = stage
+            .run(folder.path(), workers, &seats)
+            .expect("it comes round");
+        let (matches, voids) = split(folder.path());
+        assert!(matches == wanted, "{workers} workers");
+        assert_eq!(summary.counts.void_count, voids.len() as u64);
+        let places: Vec<(u64, u32)> = voids
+            .iter()
+            .map(|void| (void.pair_index, void.attempt))
+            .collect();
+        let expected: Vec<(u64, u32)> = (0..stage.schedule.pair_count())
+            .flat_map(|pair| (0..now_and_then(pair)).map(move |attempt| (pair, attempt)))
+            .collect();
+        assert_eq!(places, expected);
+        logs.push(folder);
+    }
+    let first = bytes(logs[0].path());
+    assert!(logs.iter().all(|log| bytes(log.path()) == first));
+    for (place, entry) in entries(logs[0].path()).iter().enumerate() {
+        let Entry::Void(void) = entry else { continue };
+        let after = &entries(logs[0].path())[place + 1];
+        let belongs = match after {
+            Entry::Match(record) => record.leg == 0 && record.pair_index == void.pair_index,
+            Entry::Void(next) => next.pair_index == void.pair_index,
+            _ => false,
+        };
+        assert!(belongs, "{void:?} is followed by {after:?}");
+    }
+}
+
+#[test]
+fn a_pair_that_keeps_failing_stops_the_run_by_name_and_can_be_gone_on_with() {
+    const BAD: u64 = 37;
+    let stage = Stage::new(10);
+    for workers in [1, 4] {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let host = FailingHost::new(|pair| if pair == BAD { u32::MAX } else { 0 });
+        let seats = |request| host.seat(request);
+        for run in 0..2 {
+            let mut told = Vec::new();
+            let mut tell = |event| {
+                if let RunEvent::Voided(voiding) = event {
+                    told.push(voiding);
+                }
+            };
+            let stop = AtomicBool::new(false);
+            let error = stage.run_with(folder.path(), workers, &stop, &seats, &mut tell);
+            let error = error.expect_err("the host keeps failing");
+            let RunError::Voided { attempts, last } = &error else {
+                panic!("{error:?}")
+            };
+            let voids_before = run * VOID_ATTEMPTS_MAX;
+            let Voiding {
+                pair_index,
+                attempt,
+                reason,
+                detail,
+            } = last;
+            assert_eq!((*attempts, *pair_index), (VOID_ATTEMPTS_MAX, BAD));
+            assert_eq!(*attempt, voids_before + VOID_ATTEMPTS_MAX - 1);
+            let text = error.to_string();
+            assert!(
+                text.contains("pair 37") && text.contains(reason.name()),
+                "{text}"
+            );
+            assert!(text.contains(detail.as_str()), "{text}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("goes on")));
+            assert_eq!(told.len() as u32, VOID_ATTEMPTS_MAX);
+            // Everything before the pair is there, and its failures, and nothing after.
+            let (matches, voids) = split(folder.path());
+            assert_eq!(matches.len() as u64, 2 * BAD);
+            let attempts: Vec<u32> = voids.iter().map(|void| void.attempt).collect();
+            assert_eq!(
+                attempts,
+                (0..voids_before + VOID_ATTEMPTS_MAX).collect::<Vec<u32>>()
+            );
+        }
+        let summary = stage
+            .run(folder.path(), workers, &hagglers)
+            .expect("the host is well");
+        assert_eq!(summary.pairs_resumed, BAD);
+        let close = Close {
+            match_count: stage.schedule.match_count(),
+            void_count: u64::from(2 * VOID_ATTEMPTS_MAX),
+        };
+        assert_eq!(entries(folder.path()).last(), Some(&Entry::Close(close)));
+        let again = stage
+            .run(folder.path(), workers, &hagglers)
+            .expect("the log is closed");
+        assert_eq!(again.counts, summary.counts);
+    }
+}
