@@ -143,3 +143,123 @@ def row(matches, seconds, turns=None):
         "per_second_wall": matches / wall,
         "per_second_cpu": matches / cpu,
     }
+
+
+TOURNAMENT = """\
+name = "negmas-ratio"
+seed = 1
+repetitions = {repetitions}
+
+[rules]
+set = "standard"
+opener = "buyer"
+horizon = {{ turns = {turns} }}
+
+[catalog]
+kind = "amazon-history-price"
+folder = "catalog"
+budget_factor = {budget_factor}
+"""
+
+AGENT = """
+[[agents]]
+name = "{name}"
+component = "builtin:{name}"
+params = "compat=negmas low={low} high={high} tick={tick}"
+"""
+
+# NegMAS's negotiators see no text; arena's do, so they get as much as a product has.
+DESCRIPTION = "A plain thing of good make, sold as it is, with no warranty but its looks. " * 8
+
+
+def write_tournament(folder, repetitions):
+    """Writes a tournament of the two agents over the one scenario; returns its path."""
+    dollars = lambda cents: f"${cents // 100}.{cents % 100:02}"  # noqa: E731
+    product = {
+        "title": "A plain thing of good make",
+        "category": "token",
+        "description": DESCRIPTION,
+        "list_price": dollars(GRID.high),
+        "highest_price": dollars(GRID.high),
+        "lowest_price": dollars(GRID.cost),
+    }
+    (folder / "catalog").mkdir()
+    (folder / "catalog" / "token.json").write_text(json.dumps([product]))
+    text = TOURNAMENT.format(
+        repetitions=repetitions, turns=2 * GRID.steps, budget_factor=GRID.budget / GRID.high
+    )
+    for name in AGENTS:
+        text += AGENT.format(name=name, low=GRID.low, high=GRID.high, tick=GRID.tick)
+    path = folder / "tournament.toml"
+    path.write_text(text)
+    return path
+
+
+def run_arena(arena, repetitions):
+    """Plays a tournament in a new process; returns matches and (wall, CPU) seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        path = write_tournament(folder, repetitions)
+        command = [arena, "tournament", "run", path, "--out", folder / "out"]
+        command += ["--workers", "1", "--json"]
+        clock = Clock()
+        done = subprocess.run(command, capture_output=True, text=True)
+        seconds = clock.seconds()
+        if done.returncode != 0:
+            sys.exit(f"error: arena failed\n{done.stderr}")
+        matches = json.loads(done.stdout)["header"]["matches_played"]
+        assert matches == 2 * repetitions, f"{matches} matches for {repetitions} pairs"
+        return matches, seconds
+
+
+def measure_arena(arena, seconds):
+    # The first run compiles the components into the user's cache and gives the pace.
+    run_arena(arena, 10)
+    matches, (wall, _) = run_arena(arena, 2_000)
+    repetitions = min(max(2_000, int(seconds / wall * matches / 2)), 1_000_000)
+    return row(*run_arena(arena, repetitions))
+
+
+def print_table(rows, pinned):
+    print(f"boulware v conceder, both orders, {GRID.count + 1} prices, {GRID.steps} NegMAS steps")
+    core = "one core" if pinned else "NOT pinned to one core"
+    print(f"(= {2 * GRID.steps} turns at most); {core}")
+    print()
+    print(f"{'':24}{'matches':>9}{'wall /s':>11}{'CPU /s':>11}{'arena is':>12}{'by CPU':>12}")
+    for name, figures in rows.items():
+        wall, cpu = figures["per_second_wall"], figures["per_second_cpu"]
+        ratios = ""
+        if name != "arena":
+            by_wall = rows["arena"]["per_second_wall"] / wall
+            by_cpu = rows["arena"]["per_second_cpu"] / cpu
+            ratios = f"{by_wall:>10.0f} x{by_cpu:>10.0f} x"
+        print(f"{name:24}{figures['matches']:>9}{wall:>11.1f}{cpu:>11.1f}{ratios}")
+    print()
+    turns = rows["negmas loop"]["turns_per_match"]
+    print(f"The matches are the same in both programs, {turns:.1f} turns on average.")
+    print("arena         sandboxed components, a fresh instance for each seat, the log on disk,")
+    print("              start-up and final table included: compare it with `negmas tournament`")
+    print("negmas loop   negotiations alone, in process, no isolation, nothing stored")
+    print("negmas tournament  serial cartesian_tournament, in process, results stored on disk")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--arena", required=True, help="the program to measure")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each measurement")
+    parser.add_argument("--json", action="store_true", help="print figures instead of a table")
+    args = parser.parse_args()
+    pinned = len(os.sched_getaffinity(0)) == 1
+    rows = {
+        "arena": measure_arena(args.arena, args.seconds),
+        "negmas loop": measure_loop(args.seconds),
+        "negmas tournament": measure_tournament(args.seconds),
+    }
+    if args.json:
+        print(json.dumps({"pinned": pinned, "rows": rows}, indent=2))
+    else:
+        print_table(rows, pinned)
+
+
+if __name__ == "__main__":
+    main()
