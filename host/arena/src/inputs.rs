@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_core::catalog::{self, Catalog, CatalogError};
-use arena_core::config::{AgentConfig, CatalogKind, ComponentSource, TournamentConfig};
+use arena_core::config::{
+    AgentConfig, CatalogKind, ComponentSource, ConfigError, TournamentConfig,
+};
 use arena_llm::model::LanguageModel;
 use arena_llm::scripted::ScriptedModel;
 
@@ -32,12 +34,14 @@ impl TournamentFile {
     /// It is missing, or something in it is wrong.
     pub fn read(path: &Path) -> Result<TournamentFile, CliError> {
         let text = files::read_text(path, files::TEXT_BYTES_MAX).map_err(CliError::Config)?;
-        let config = TournamentConfig::parse(&text).map_err(|error| {
-            let failed = format!("cannot load `{}`", path.display());
-            CliError::Config(Complaint::new(failed, error))
-        })?;
+        let config = TournamentConfig::parse(&text)
+            .map_err(|error| CliError::Config(explain(path, error)))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(TournamentFile { config, text, folder })
+        Ok(TournamentFile {
+            config,
+            text,
+            folder,
+        })
     }
 
     /// Resolves a path that the file gives: against the file's folder.
@@ -52,23 +56,18 @@ impl TournamentFile {
     /// The folder is missing or wrong, or the file has no use for one.
     pub fn catalog(&self, folder: Option<&Path>) -> Result<Catalog, CliError> {
         let config = &self.config;
-        let whole = match &config.catalog.kind {
-            CatalogKind::AmazonHistoryPrice { folder: named, .. } => match folder {
-                Some(folder) => amazon(folder)?,
-                None => amazon(&self.resolve(named))?,
-            },
-            _ if folder.is_some() => {
+        let whole = match (&config.catalog.kind, folder) {
+            (CatalogKind::AmazonHistoryPrice { .. }, Some(folder)) => amazon(folder)?,
+            (CatalogKind::AmazonHistoryPrice { folder, .. }, None) => {
+                amazon(&self.resolve(folder))?
+            }
+            (_, Some(_)) => {
                 let fact = "the tournament file generates its catalog and reads no folder";
                 let complaint = Complaint::new("cannot use `--catalog`", fact)
                     .hint("drop `--catalog`, or set `kind = \"amazon-history-price\"` in the file");
                 return Err(CliError::Config(complaint));
             }
-            CatalogKind::Synthetic { items, infeasible_milli } => {
-                catalog::synthetic::generate(*items, *infeasible_milli, config.seed)
-            }
-            CatalogKind::Uniform { items, low, high } => {
-                catalog::uniform::generate(*items, *low, *high, config.seed)
-            }
+            (kind, None) => generate(kind, config.seed),
         };
         let chosen = whole.select(config.catalog.split, config.catalog.sample, config.seed);
         chosen.map_err(|error| {
@@ -85,12 +84,17 @@ impl TournamentFile {
             let path = self.resolve(script);
             let text = files::read_text(&path, files::TEXT_BYTES_MAX)?;
             let model = ScriptedModel::parse(name, &text).map_err(|error| {
-                Complaint::new(format!("cannot load the model script `{}`", path.display()), error)
+                Complaint::new(
+                    format!("cannot load the model script `{}`", path.display()),
+                    error,
+                )
             })?;
             Ok(Arc::new(model) as Arc<dyn LanguageModel>)
         };
         let models = self.config.models.iter();
-        models.map(|model| load(&model.name, &model.script).map_err(CliError::Config)).collect()
+        models
+            .map(|model| load(&model.name, &model.script).map_err(CliError::Config))
+            .collect()
     }
 
     /// Reads the bytes of an agent's component.
@@ -104,6 +108,46 @@ impl TournamentFile {
                 files::read(&self.resolve(path), files::COMPONENT_BYTES_MAX)
             }
         }
+    }
+}
+
+/// Names the file, line and column, so that an editor can open it, and the key.
+fn explain(path: &Path, error: ConfigError) -> Complaint {
+    let ConfigError {
+        line,
+        column,
+        key,
+        message,
+        hint,
+    } = error;
+    let key = if key.is_empty() {
+        key
+    } else {
+        format!("`{key}`: ")
+    };
+    let shown = path.display();
+    let fact = format!("{shown}:{line}:{column}: {key}{message}");
+    Complaint {
+        failed: format!("cannot load `{shown}`"),
+        facts: vec![fact],
+        hint,
+    }
+}
+
+/// Generates a catalog.
+///
+/// # Panics
+/// If the kind is not one that is generated.
+pub fn generate(kind: &CatalogKind, seed: u64) -> Catalog {
+    match kind {
+        CatalogKind::Synthetic {
+            items,
+            infeasible_milli,
+        } => catalog::synthetic::generate(*items, *infeasible_milli, seed),
+        CatalogKind::Uniform { items, low, high } => {
+            catalog::uniform::generate(*items, *low, *high, seed)
+        }
+        CatalogKind::AmazonHistoryPrice { .. } => panic!("a folder is imported, not generated"),
     }
 }
 
@@ -128,12 +172,25 @@ pub fn amazon(folder: &Path) -> Result<Catalog, CliError> {
 /// Names the file with its folder, line and column, so that an editor can open it.
 fn locate(folder: &Path, error: &CatalogError) -> String {
     match error {
-        CatalogError::Json { file, line, column, detail } => {
+        CatalogError::Json {
+            file,
+            line,
+            column,
+            detail,
+        } => {
             format!("{}:{line}:{column}: {detail}", folder.join(file).display())
         }
-        CatalogError::Field { file, index, field, detail } => {
+        CatalogError::Field {
+            file,
+            index,
+            field,
+            detail,
+        } => {
             let path = folder.join(file);
-            format!("{}: item {index}, field `{field}`: {detail}", path.display())
+            format!(
+                "{}: item {index}, field `{field}`: {detail}",
+                path.display()
+            )
         }
         _ => error.to_string(),
     }
@@ -151,9 +208,14 @@ pub fn component(named: &str) -> Result<Vec<u8>, Complaint> {
 }
 
 fn builtin(name: &str) -> Result<Vec<u8>, Complaint> {
-    arena_agents::find(name).map(|builtin| builtin.component.to_vec()).ok_or_else(|| {
-        let fact = format!("no built-in agent is called `{}`", name.escape_debug());
-        Complaint::new(format!("cannot load `builtin:{}`", name.escape_debug()), fact)
+    arena_agents::find(name)
+        .map(|builtin| builtin.component.to_vec())
+        .ok_or_else(|| {
+            let fact = format!("no built-in agent is called `{}`", name.escape_debug());
+            Complaint::new(
+                format!("cannot load `builtin:{}`", name.escape_debug()),
+                fact,
+            )
             .hint("`arena agent list` names them all")
-    })
+        })
 }

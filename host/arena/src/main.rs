@@ -9,11 +9,13 @@ mod cli;
 mod commands;
 mod error;
 mod escape;
+mod examination;
 mod files;
 mod inputs;
 mod interrupt;
 mod opponents;
 mod progress;
+mod reading;
 mod render;
 mod sandbox;
 mod screen;
@@ -42,7 +44,9 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command) -> Result<u8, CliError> {
     match command {
         Command::Tournament(TournamentCommand::Run(args)) => commands::tournament_run::run(args),
-        Command::Tournament(TournamentCommand::Show(args)) => done(commands::tournament_show::run(args)),
+        Command::Tournament(TournamentCommand::Show(args)) => {
+            done(commands::tournament_show::run(args))
+        }
         Command::Match(args) => done(commands::one_match::run(args)),
         Command::Agent(AgentCommand::New(args)) => done(commands::agent_new::run(args)),
         Command::Agent(AgentCommand::Check(args)) => commands::agent_check::run(args),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use arena_core::catalog::{self, Catalog};
+use arena_core::price::Price;
 
 use crate::cli::CatalogShowArgs;
 use crate::error::{CliError, Complaint};
@@ -18,8 +19,8 @@ const FACTOR_MILLI: u32 = 800;
 const ITEMS: u32 = 1_000;
 /// Share of generated items without a possible deal when none is given, in thousandths.
 const INFEASIBLE_MILLI: u32 = 100;
-/// Reserves of a uniform catalog in cents, from 0 to 100 dollars.
-const UNIFORM_CENTS: [u32; 2] = [0, 10_000];
+/// Lowest and highest reserve of a uniform catalog.
+const UNIFORM_RESERVES: [Price; 2] = [Price(0), Price(10_000)];
 
 /// Prints the catalog.
 ///
@@ -52,13 +53,21 @@ fn load(args: &CatalogShowArgs) -> Result<Catalog, CliError> {
         }
         "uniform" => {
             refuse(args.factor.is_some(), "--factor", "uniform")?;
-            refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "uniform")?;
-            let [low, high] = UNIFORM_CENTS;
+            refuse(
+                args.infeasible_milli.is_some(),
+                "--infeasible-milli",
+                "uniform",
+            )?;
+            let [low, high] = UNIFORM_RESERVES;
             Ok(catalog::uniform::generate(items, low, high, seed))
         }
         folder => {
             refuse(args.items.is_some(), "--items", "folder")?;
-            refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "folder")?;
+            refuse(
+                args.infeasible_milli.is_some(),
+                "--infeasible-milli",
+                "folder",
+            )?;
             refuse(args.seed.is_some(), "--seed", "folder")?;
             inputs::amazon(Path::new(folder))
         }
@@ -71,5 +80,8 @@ fn refuse(given: bool, flag: &str, kind: &str) -> Result<(), CliError> {
         return Ok(());
     }
     let fact = format!("a {kind} catalog has no use for it");
-    Err(CliError::Config(Complaint::new(format!("cannot use `{flag}`"), fact)))
+    Err(CliError::Config(Complaint::new(
+        format!("cannot use `{flag}`"),
+        fact,
+    )))
 }

@@ -3,5 +3,6 @@
 
 pub mod catalog;
 pub mod record;
+pub mod report;
 pub mod table;
 pub mod transcript;

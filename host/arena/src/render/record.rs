@@ -37,10 +37,14 @@ pub fn to_json(record: &MatchRecord, names: [&str; 2]) -> Value {
 }
 
 fn turn(turn: &TurnRecord) -> Value {
-    let refused: Vec<Value> = turn.refused.iter().map(|action| movement(*action)).collect();
-    let belief = turn.belief.map(|belief| {
-        json!({ "reserve": belief.reserve.cents(), "spread": belief.spread.cents() })
-    });
+    let refused: Vec<Value> = turn
+        .refused
+        .iter()
+        .map(|action| movement(*action))
+        .collect();
+    let belief = turn.belief.map(
+        |belief| json!({ "reserve": belief.reserve.cents(), "spread": belief.spread.cents() }),
+    );
     json!({
         "by": turn.by,
         "refused": refused,

@@ -58,7 +58,11 @@ pub fn render(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
 fn heading(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "{}  {value}", paint.paint(Tone::Bold, &format!("{label:6}")));
+        let _ = writeln!(
+            text,
+            "{}  {value}",
+            paint.paint(Tone::Bold, &format!("{label:6}"))
+        );
     };
     let listed = format!("listed at {}", record.list_price);
     match scene.item {
@@ -66,14 +70,33 @@ fn heading(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
             let title = excerpt(&item.title, TITLE_CHARS);
             line("item", format!("{title} ({}), {listed}", escape(&item.id)));
         }
-        None => line("item", format!("number {} of the catalog, {listed}", record.item_index)),
+        None => line(
+            "item",
+            format!("number {} of the catalog, {listed}", record.item_index),
+        ),
     }
-    line("buyer", format!("{}, pays at most {}", scene.names[0], record.budget));
-    line("seller", format!("{}, takes at least {}", scene.names[1], record.cost));
-    let hidden = if record.horizon.hidden { " that nobody knows" } else { "" };
+    line(
+        "buyer",
+        format!("{}, pays at most {}", scene.names[0], record.budget),
+    );
+    line(
+        "seller",
+        format!("{}, takes at least {}", scene.names[1], record.cost),
+    );
+    let hidden = if record.horizon.hidden {
+        " that nobody knows"
+    } else {
+        ""
+    };
     let limit = count(u64::from(record.horizon.turn_limit), "turn");
     let set = scene.rules.set.name();
-    line("rules", format!("{set}, at most {limit}{hidden}, the {} opens", record.opener));
+    line(
+        "rules",
+        format!(
+            "{set}, at most {limit}{hidden}, the {} opens",
+            record.opener
+        ),
+    );
     text
 }
 
@@ -89,7 +112,13 @@ fn turns(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
         let name = scene.names[turn.by.index()];
         for action in &turn.refused {
             let refused = Cell::toned(format!("{}, refused", movement(*action)), Tone::Bad);
-            table.row(vec!["".into(), turn.by.to_string().into(), name.into(), refused, "".into()]);
+            table.row(vec![
+                "".into(),
+                turn.by.to_string().into(),
+                name.into(),
+                refused,
+                "".into(),
+            ]);
         }
         let mut quoted = quote(&turn.talk).into_iter();
         table.row(vec![
@@ -100,7 +129,13 @@ fn turns(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
             quoted.next().unwrap_or_default().into(),
         ]);
         for line in quoted {
-            table.row(vec!["".into(), "".into(), "".into(), "".into(), line.into()]);
+            table.row(vec![
+                "".into(),
+                "".into(),
+                "".into(),
+                "".into(),
+                line.into(),
+            ]);
         }
     }
     table.render(paint)
@@ -136,7 +171,10 @@ pub fn ending(record: &MatchRecord) -> String {
         Outcome::TimedOut => format!("no deal: out of turns {after}"),
         Outcome::Violated { by, action } => {
             let beyond = record_reserve(record, by);
-            format!("no deal: the {by} {} beyond its reserve {beyond} {after}", movement(action))
+            format!(
+                "no deal: the {by} {} beyond its reserve {beyond} {after}",
+                movement(action)
+            )
         }
         Outcome::Faulted { by, fault } => format!("no deal: the {by} faulted, {fault}, {after}"),
     }

@@ -1,0 +1,165 @@
+//! `arena match`: plays one negotiation and prints it.
+
+use std::num::NonZeroUsize;
+
+use arena_core::catalog::{self, Catalog};
+use arena_core::config::TournamentConfig;
+use arena_core::record::MatchRecord;
+use arena_core::referee;
+use arena_core::rules::Rules;
+use arena_core::schedule;
+use arena_core::seat::Seat;
+use arena_sandbox::{Grants, GuestSeat, Sandbox};
+use serde_json::json;
+
+use crate::cli::{MatchArgs, RulesArg};
+use crate::error::{CliError, Complaint};
+use crate::escape::escape;
+use crate::render::{record, transcript};
+use crate::screen::{self, Paint};
+use crate::{inputs, sandbox};
+
+/// Items that are generated at least; an item further on generates more.
+const ITEMS_MIN: u32 = 100;
+
+/// Plays and prints.
+///
+/// # Errors
+/// An agent or catalog is wrong, there is no such item, or the host failed.
+pub fn run(args: &MatchArgs) -> Result<(), CliError> {
+    let config = config(args)?;
+    let catalog = catalog(args, &config)?;
+    let scenario = catalog::draw_scenario(&config, &catalog, args.seed, args.item, 0);
+    let rules = Rules::new(&config.rules, &config.limits);
+    let seeds = schedule::seat_seeds(args.seed, 0)[0];
+    let sandbox = sandbox::open(&config.limits, NonZeroUsize::MIN)?;
+    let mut buyer = seat(&sandbox, &args.buyer, seeds[0])?;
+    let mut seller = seat(&sandbox, &args.seller, seeds[1])?;
+    let params = [args.params_a.as_str(), args.params_b.as_str()];
+    let seats: [&mut dyn Seat; 2] = [&mut buyer, &mut seller];
+    let played = referee::play(&rules, &scenario, params, seeds, seats).map_err(|voided| {
+        let fact = format!("{}: {}", voided.reason.name(), voided.detail);
+        let failed = format!("cannot play the {}'s seat", voided.by);
+        CliError::Infrastructure(Complaint::new(failed, fact))
+    })?;
+    let record = MatchRecord {
+        pair_index: 0,
+        leg: 0,
+        agents: [0, 1],
+        item_index: args.item,
+        repetition: 0,
+        list_price: scenario.item.list_price,
+        budget: scenario.budget,
+        cost: scenario.cost,
+        opener: scenario.opener,
+        horizon: scenario.horizon,
+        seeds,
+        turns: played.turns,
+        outcome: played.outcome,
+        usage: played.usage,
+    };
+    print(args, &record, &scenario.item, &rules)
+}
+
+fn print(
+    args: &MatchArgs,
+    record: &MatchRecord,
+    item: &arena_core::scenario::Item,
+    rules: &Rules,
+) -> Result<(), CliError> {
+    let shown = [escape(&label(&args.buyer)), escape(&label(&args.seller))];
+    let names = [shown[0].as_str(), shown[1].as_str()];
+    if args.json {
+        let mut value = record::to_json(record, names);
+        value["item"] = json!({ "id": item.id, "title": item.title, "category": item.category });
+        value["rules"] = json!(rules.set.name());
+        return screen::json(&value);
+    }
+    let paint = Paint::of_stdout();
+    let scene = transcript::Scene {
+        names,
+        item: Some(item),
+        rules,
+        trace: args.trace,
+    };
+    let mut text = transcript::render(record, &scene, paint);
+    let noted = record.usage.iter().any(|usage| !usage.trace.is_empty());
+    let next = match (args.trace, noted) {
+        (false, true) => "the same with --trace, for the agents' private notes".to_owned(),
+        _ => format!(
+            "the same with --seed {}, for another match",
+            args.seed.wrapping_add(1)
+        ),
+    };
+    text.push_str(&format!("\nnext: {next}\n"));
+    screen::results(&text)
+}
+
+/// Returns a short name for an agent of the command line.
+fn label(named: &str) -> String {
+    match named.strip_prefix("builtin:") {
+        Some(name) => name.to_owned(),
+        None => {
+            let path = std::path::Path::new(named);
+            path.file_stem()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned()
+        }
+    }
+}
+
+fn seat(sandbox: &Sandbox, named: &str, seed: u64) -> Result<GuestSeat, CliError> {
+    let bytes = inputs::component(named).map_err(CliError::Input)?;
+    let agent = sandbox::load(sandbox, &format!("`{}`", escape(named)), &bytes)?;
+    let grants = Grants {
+        models: Vec::new(),
+        training: None,
+    };
+    sandbox.seat(&agent, &grants, seed).map_err(|error| {
+        let failed = format!("cannot seat `{}`", escape(named));
+        CliError::Infrastructure(Complaint::new(failed, format!("{error:?}")))
+    })
+}
+
+/// Writes the match as a tournament file, so that the same bounds and defaults hold.
+fn config(args: &MatchArgs) -> Result<TournamentConfig, CliError> {
+    let set = match args.rules {
+        RulesArg::Standard => "standard",
+        RulesArg::AmazonHistoryPrice => "amazon-history-price",
+    };
+    let horizon = args
+        .turns
+        .map_or(String::new(), |turns| format!("horizon.turns = {turns}\n"));
+    let catalog = match &args.catalog {
+        Some(_) => "kind = \"amazon-history-price\"\nfolder = \"given\"\n".to_owned(),
+        None => {
+            let items = args.item.saturating_add(1).max(ITEMS_MIN);
+            format!("kind = \"synthetic\"\nitems = {items}\n")
+        }
+    };
+    let text = format!(
+        "name = \"match\"\nagents = [\n\
+         {{ name = \"buyer\", component = \"builtin:a\" }},\n\
+         {{ name = \"seller\", component = \"builtin:b\" }},\n]\n\
+         [rules]\nset = \"{set}\"\n{horizon}\n[catalog]\n{catalog}",
+    );
+    TournamentConfig::parse(&text).map_err(|error| {
+        let mut complaint = Complaint::new("cannot set up the match", error.message);
+        complaint.hint = error.hint;
+        CliError::Config(complaint)
+    })
+}
+
+fn catalog(args: &MatchArgs, config: &TournamentConfig) -> Result<Catalog, CliError> {
+    let catalog = match &args.catalog {
+        Some(folder) => inputs::amazon(folder)?,
+        None => inputs::generate(&config.catalog.kind, args.seed),
+    };
+    if args.item as usize >= catalog.entries.len() {
+        let fact = format!("the catalog has items 0 to {}", catalog.entries.len() - 1);
+        let failed = format!("cannot find item {}", args.item);
+        return Err(CliError::Config(Complaint::new(failed, fact)));
+    }
+    Ok(catalog)
+}

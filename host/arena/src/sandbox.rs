@@ -1,0 +1,54 @@
+//! Opens the sandbox with this program as its compile worker, and loads agents into it.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use arena_core::config::Limits;
+use arena_sandbox::{CompileWorker, LoadError, LoadedAgent, Sandbox, SandboxSettings};
+
+use crate::error::{CliError, Complaint};
+
+/// Opens a sandbox in which `workers` matches can be played at the same time.
+///
+/// # Errors
+/// The engine cannot be set up on this machine.
+pub fn open(limits: &Limits, workers: NonZeroUsize) -> Result<Sandbox, CliError> {
+    let fails =
+        |fact: String| CliError::Infrastructure(Complaint::new("cannot open the sandbox", fact));
+    let program = std::env::current_exe()
+        .map_err(|error| fails(format!("cannot find this program's own file: {error}")))?;
+    let settings = SandboxSettings {
+        limits: *limits,
+        slots: u32::try_from(workers.get() * 2).unwrap_or(u32::MAX),
+        cache_dir: cache_dir(),
+        compile_worker: CompileWorker {
+            program,
+            args: vec!["compile-worker".to_owned()],
+        },
+    };
+    Sandbox::new(&settings).map_err(|error| fails(error.to_string()))
+}
+
+/// Loads a component that is called `label` in messages.
+///
+/// # Errors
+/// The sandbox refuses it, or fails.
+pub fn load(sandbox: &Sandbox, label: &str, bytes: &[u8]) -> Result<LoadedAgent, CliError> {
+    sandbox.load(bytes).map_err(|error| {
+        let complaint = Complaint::new(format!("cannot load {label}"), &error);
+        match error {
+            LoadError::Refused(refusal) => CliError::Input(complaint.hint(refusal.hint())),
+            LoadError::Host(_) => CliError::Infrastructure(complaint),
+        }
+    })
+}
+
+/// Where compiled components are kept between runs; nowhere, if the user has no cache folder.
+fn cache_dir() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("arena").join("components"))
+}
