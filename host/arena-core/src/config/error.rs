@@ -44,6 +44,8 @@ pub(super) struct Mistake {
     pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// The key, where the place alone would suggest another one.
+    pub(super) key: Option<&'static str>,
 }
 
 impl Mistake {
@@ -52,6 +54,7 @@ impl Mistake {
             span,
             message,
             hint: None,
+            key: None,
         }
     }
 
@@ -63,41 +66,56 @@ impl Mistake {
     }
 
     /// Rewrites what the TOML reader says in the words of this program.
-    pub(super) fn from_toml(error: &toml::de::Error) -> Mistake {
+    pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Mistake {
         let span = error.span().unwrap_or(0..0);
-        let message = error.message();
+        let message = error.message().lines().next().unwrap_or_default();
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let found = quoted.first().copied().unwrap_or_default();
         let known = quoted.get(1..).unwrap_or_default();
         if message.starts_with("unknown field ") {
-            let found = quoted.first().copied().unwrap_or_default();
-            let message = format!("unknown key `{found}`");
-            return Mistake {
-                span,
-                message,
-                hint: Some(suggestion(found, known)),
-            };
+            return Mistake::at(span, format!("unknown key `{found}`"))
+                .hint(suggestion(found, known));
         }
         if message.starts_with("unknown variant ") {
-            let found = quoted.first().copied().unwrap_or_default();
-            let message = format!("unknown value `{found}`");
-            return Mistake {
-                span,
-                message,
-                hint: Some(suggestion(found, known)),
-            };
+            return Mistake::at(span, format!("unknown value `{found}`"))
+                .hint(suggestion(found, known));
         }
-        if let Some(rest) = message.strip_prefix("missing field ") {
-            return Mistake {
-                span,
-                message: format!("missing key {rest}"),
-                hint: None,
-            };
+        if message.starts_with("missing field ") {
+            return Mistake::at(span, format!("missing key `{found}`"));
         }
-        let first_line = message.lines().next().unwrap_or_default();
-        Mistake {
+        if message == "duplicate key" {
+            let key = text.get(span.clone()).unwrap_or_default();
+            return Mistake::at(span, format!("duplicate key `{key}`"));
+        }
+        match message
+            .strip_prefix("invalid type: ")
+            .and_then(|rest| rest.split_once(", expected "))
+        {
+            Some((found, expected)) => Mistake::wrong_type(span, found, expected),
+            None => Mistake::at(span, message.to_owned()),
+        }
+    }
+
+    fn wrong_type(span: Range<usize>, found: &str, expected: &str) -> Mistake {
+        let plain = |word: &str| match word {
+            "i128" => "a whole number".to_owned(),
+            "map" => "a table".to_owned(),
+            "a sequence" => "a list".to_owned(),
+            "a string" => "text".to_owned(),
+            other => other.to_owned(),
+        };
+        let mistake = Mistake::at(
             span,
-            message: first_line.to_owned(),
-            hint: None,
+            format!("expected {}, found {}", plain(expected), plain(found)),
+        );
+        match (expected, found) {
+            ("a sequence", "map") => {
+                mistake.hint("tables of a list have double brackets, as in `[[agents]]`".to_owned())
+            }
+            ("a string", number) if number.starts_with("floating") => {
+                mistake.hint("a price is text, as in `\"$10.00\"`".to_owned())
+            }
+            _ => mistake,
         }
     }
 
@@ -109,20 +127,46 @@ impl Mistake {
         ConfigError {
             line: before.matches('\n').count() + 1,
             column: text[line_start..offset].chars().count() + 1,
-            key: DeTable::parse(text)
-                .map(|table| key_in_table(table.get_ref(), &self.span))
-                .unwrap_or_default(),
-            message: self.message,
-            hint: self.hint,
+            key: match self.key {
+                Some(key) => key.to_owned(),
+                None => visible(&key_at(text, &self.span)),
+            },
+            message: visible(&self.message),
+            hint: self.hint.map(|hint| visible(&hint)),
         }
     }
 }
 
-/// Most keys that a hint lists when none of them is near.
-const LISTED_KEYS_MAX: usize = 16;
+/// Longest text of the file that an error repeats, with the words around it, in characters.
+const SHOWN_CHARS_MAX: usize = 500;
+
+/// Returns a text that a terminal can show: cut, and with control characters escaped.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == SHOWN_CHARS_MAX {
+            shown.push_str("...");
+            break;
+        }
+        match character {
+            '"' | '\'' | '\\' => shown.push(character),
+            other => shown.extend(other.escape_debug()),
+        }
+    }
+    shown
+}
+
+/// Most words that a hint lists when none of them is near.
+const LISTED_WORDS_MAX: usize = 16;
+/// Shortest beginning of a word that stands for it.
+const PREFIX_BYTES_MIN: usize = 3;
 
 /// Suggests the known word nearest to the one found, or lists them all.
-fn suggestion(found: &str, known: &[&str]) -> String {
+pub(super) fn suggestion(found: &str, known: &[&str]) -> String {
+    let begun = |word: &&&str| found.len() >= PREFIX_BYTES_MIN && word.starts_with(found);
+    if let Some(word) = known.iter().find(begun) {
+        return format!("did you mean `{word}`?");
+    }
     let nearest = known
         .iter()
         .map(|word| (distance(found, word), *word))
@@ -135,7 +179,7 @@ fn suggestion(found: &str, known: &[&str]) -> String {
         Some(_) => {
             let listed: Vec<String> = known
                 .iter()
-                .take(LISTED_KEYS_MAX)
+                .take(LISTED_WORDS_MAX)
                 .map(|word| format!("`{word}`"))
                 .collect();
             format!("known here: {}", listed.join(", "))
@@ -176,6 +220,13 @@ fn distance(left: &str, right: &str) -> usize {
 
 fn covers(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// Returns the path of the innermost key at a place; empty where the text is not TOML.
+fn key_at(text: &str, span: &Range<usize>) -> String {
+    DeTable::parse(text)
+        .map(|table| key_in_table(table.get_ref(), span))
+        .unwrap_or_default()
 }
 
 /// Returns the path of the innermost key whose name or value covers a span.

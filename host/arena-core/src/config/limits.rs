@@ -29,7 +29,7 @@ pub const TALK: RangeInclusive<u32> = 0..=65_536;
 /// What may be configured as bytes of private notes. 0: none are kept.
 pub const TRACE: RangeInclusive<u32> = 0..=1 << 20;
 /// What may be configured as host calls of a match.
-pub const HOST_CALLS: RangeInclusive<u32> = 0..=250_000;
+pub const HOST_CALLS: RangeInclusive<u32> = 0..=1_000_000;
 /// What may be configured as live handles.
 pub const HANDLES: RangeInclusive<u32> = 1..=65_536;
 /// What may be configured as bytes that one host call or result carries.

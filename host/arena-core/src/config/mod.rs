@@ -8,9 +8,12 @@
 //! tournament file's folder.
 
 mod check;
+mod check_agents;
+mod check_catalog;
 mod error;
 pub mod limits;
 mod parse;
+mod values;
 
 pub use error::ConfigError;
 pub use limits::Limits;

@@ -48,7 +48,7 @@ impl From<RawSchedule> for ScheduleKind {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawRules {
     pub(super) set: Option<RuleSet>,
     pub(super) regulation: Option<RawRegulation>,
@@ -58,7 +58,10 @@ pub(super) struct RawRules {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { buyer = \"refuse\" }"
+)]
 pub(super) struct RawRegulation {
     pub(super) buyer: Option<Regulation>,
     pub(super) seller: Option<Regulation>,
@@ -83,7 +86,7 @@ impl From<RawOpener> for OpenerConfig {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { turns = 20 }")]
 pub(super) struct RawHorizon {
     pub(super) turns: Given<i128>,
     pub(super) mean_turns: Given<i128>,
@@ -91,7 +94,7 @@ pub(super) struct RawHorizon {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawCatalog {
     pub(super) kind: RawCatalogKind,
     pub(super) items: Given<i128>,
@@ -141,7 +144,7 @@ impl From<RawSplit> for Split {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawLimits {
     pub(super) fuel_start: Given<i128>,
     pub(super) fuel_turn: Given<i128>,
@@ -159,14 +162,14 @@ pub(super) struct RawLimits {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawModel {
     pub(super) name: Spanned<String>,
     pub(super) script: Spanned<String>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawAgent {
     pub(super) name: Spanned<String>,
     pub(super) component: Spanned<String>,
@@ -252,11 +255,11 @@ impl<'de> Deserialize<'de> for Factor {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Factor, A::Error> {
-                let wrong = |count| A::Error::invalid_length(count, &"two numbers");
-                let low = seq.next_element()?.ok_or_else(|| wrong(0))?;
-                let high = seq.next_element()?.ok_or_else(|| wrong(1))?;
+                let wrong = || A::Error::custom("a range is its lowest and its highest factor");
+                let low = seq.next_element()?.ok_or_else(wrong)?;
+                let high = seq.next_element()?.ok_or_else(wrong)?;
                 if seq.next_element::<Decimal>()?.is_some() {
-                    return Err(wrong(3));
+                    return Err(wrong());
                 }
                 Ok(Factor { low, high })
             }

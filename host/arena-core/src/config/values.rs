@@ -1,0 +1,102 @@
+//! Checks single values of a tournament file: names, paths, prices, numbers.
+
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+
+use toml::Spanned;
+
+use crate::catalog::PRICE_CENTS_MAX;
+use crate::price::Price;
+
+use super::check::Checked;
+use super::error::Mistake;
+use super::parse::{Decimal, Given};
+use super::{NAME_BYTES_MAX, PATH_BYTES_MAX};
+
+pub(super) fn check_name(given: &Spanned<String>) -> Checked<String> {
+    let name = given.get_ref();
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(allowed) {
+        let message = format!("`{}` is not a name", name);
+        let hint = format!("1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`");
+        return Err(Mistake::at(given.span(), message).hint(hint));
+    }
+    Ok(name.clone())
+}
+
+pub(super) fn check_path(given: &Spanned<String>) -> Checked<String> {
+    check_length(given, 1..=PATH_BYTES_MAX)?;
+    let path = given.get_ref();
+    if path.contains('\0') {
+        return Err(Mistake::at(
+            given.span(),
+            "a path holds no zero byte".to_owned(),
+        ));
+    }
+    Ok(path.clone())
+}
+
+pub(super) fn check_length(given: &Spanned<String>, range: RangeInclusive<usize>) -> Checked<()> {
+    let bytes = given.get_ref().len();
+    if range.contains(&bytes) {
+        return Ok(());
+    }
+    let (low, high) = range.into_inner();
+    Err(Mistake::at(
+        given.span(),
+        format!("`{bytes}` bytes, not `{low}` to `{high}`"),
+    ))
+}
+
+pub(super) fn price(given: &Spanned<String>) -> Checked<Price> {
+    let price = Price::parse(given.get_ref())
+        .map_err(|error| Mistake::at(given.span(), error.to_string()))?;
+    if price.cents() > PRICE_CENTS_MAX {
+        let message = format!("`{price}` is above `{}`", Price(PRICE_CENTS_MAX));
+        return Err(Mistake::at(given.span(), message));
+    }
+    Ok(price)
+}
+
+/// Reads a number with at most three decimals as thousandths.
+pub(super) fn milli(
+    value: Decimal,
+    span: Range<usize>,
+    range: RangeInclusive<u32>,
+) -> Checked<u32> {
+    value
+        .milli(*range.end())
+        .filter(|milli| range.contains(milli))
+        .ok_or_else(|| {
+            let [low, high] = [range.start(), range.end()].map(|milli| f64::from(*milli) / 1_000.0);
+            let message =
+                format!("`{value}` is not from `{low}` to `{high}` with three decimals at most");
+            Mistake::at(span, message)
+        })
+}
+
+pub(super) fn number<T>(given: &Spanned<i128>, range: RangeInclusive<T>) -> Checked<T>
+where
+    T: TryFrom<i128> + PartialOrd + Display,
+{
+    let value = *given.get_ref();
+    match T::try_from(value) {
+        Ok(narrow) if range.contains(&narrow) => Ok(narrow),
+        _ => {
+            let (low, high) = (range.start(), range.end());
+            Err(Mistake::at(
+                given.span(),
+                format!("`{value}` is not from `{low}` to `{high}`"),
+            ))
+        }
+    }
+}
+
+pub(super) fn number_or<T>(given: &Given<i128>, range: RangeInclusive<T>, default: T) -> Checked<T>
+where
+    T: TryFrom<i128> + PartialOrd + Display,
+{
+    given
+        .as_ref()
+        .map_or(Ok(default), |given| number(given, range))
+}
