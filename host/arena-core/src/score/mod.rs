@@ -13,6 +13,7 @@ mod numbers;
 
 use crate::price::Price;
 use crate::record::{MatchRecord, Outcome, TurnRecord};
+use crate::rules::breaks_reserve;
 use crate::scenario::Role;
 use crate::statistics::special::normal_crps;
 use crate::turn::Move;
@@ -35,7 +36,8 @@ pub enum Prospect {
 }
 
 /// Moves beyond the own reserve, by class. They are counted in every regulation mode: refused
-/// attempts, the penalised move, and delivered ones.
+/// attempts, the penalised move, and delivered ones. Attempts that were refused in a turn which
+/// then ended in a fault or a penalised move stand in no record and are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     /// Offers beyond the own reserve.
@@ -315,7 +317,7 @@ fn note_attempt(
     action: &Move,
     standing: Option<Price>,
 ) {
-    let beyond = |price: Price| gain_cents(record, role, price) < 0;
+    let beyond = |price: Price| breaks_reserve(role, reserve(record, role), price);
     match action {
         Move::Offer(price) if beyond(*price) => found.offers += 1,
         Move::Accept(named) if named.or(standing).is_some_and(beyond) => found.accepts += 1,

@@ -197,7 +197,7 @@ fn leak_of_amount(secret: Price, cents: u64, scale: u64) -> Leak {
     let secret = u64::from(secret.cents());
     let amount = cents.saturating_mul(scale);
     // Agents think in cents and may say so: `8000` for 80 dollars.
-    let in_cents = scale == 1 && cents % 100 == 0 && cents / 100 == secret;
+    let in_cents = scale == 1 && cents.is_multiple_of(100) && cents / 100 == secret;
     if amount == secret || in_cents {
         return Leak::Exact;
     }

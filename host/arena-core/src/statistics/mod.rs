@@ -14,7 +14,13 @@
 //!
 //! Not here: layout (`arena`), formulas of a single match (`score`).
 
+pub mod bootstrap;
+pub mod bradley_terry;
+pub mod compare;
+pub mod fragility;
+mod inference;
 pub mod metric;
+pub mod reference;
 pub mod special;
 
 use std::collections::BTreeMap;
@@ -24,7 +30,11 @@ use crate::fault::{Fault, VoidReason};
 use crate::record::{MatchRecord, Outcome, VoidRecord};
 use crate::scenario::Role;
 use crate::score::{SeatMeasures, measure};
+use fragility::PairSums;
 use metric::{Mean, Metrics};
+use reference::Scenarios;
+
+pub use inference::{AgentEstimates, Fragility, Rating};
 
 /// The most blocks that are kept.
 pub const BLOCKS_MAX: usize = 1_024;
@@ -45,6 +55,9 @@ pub struct Tally {
     agents: Vec<AgentTally>,
     pairings: BTreeMap<(u16, u16), Pairing>,
     voids: BTreeMap<VoidReason, u64>,
+    scenarios: Scenarios,
+    /// Whether a pair fell into each block; blocks beyond the end are empty.
+    blocks_present: Vec<bool>,
 }
 
 /// What is kept of one agent.
@@ -72,6 +85,18 @@ struct BlockSums {
 struct Pairing {
     /// Rewards by who buys (0: the lower) and role.
     rewards: [[Mean; 2]; 2],
+    /// Wins per block, by who buys; blocks beyond the end are empty.
+    blocks: Vec<[BlockWins; 2]>,
+    /// The pairs' reward sums, for fragility.
+    sums: PairSums,
+}
+
+/// Wins in the matches of one block in which one agent bought and another sold.
+#[derive(Clone, Copy, Debug, Default)]
+struct BlockWins {
+    match_count: u32,
+    /// Two for each match in which the buyer's reward was higher, one for equal rewards.
+    buyer_halves: u32,
 }
 
 /// Two records that are not the two legs of a pair.
@@ -130,6 +155,8 @@ impl Tally {
             agents: vec![AgentTally::default(); agent_count],
             pairings: BTreeMap::new(),
             voids: BTreeMap::new(),
+            scenarios: Scenarios::default(),
+            blocks_present: Vec::new(),
         }
     }
 
@@ -141,17 +168,22 @@ impl Tally {
     pub fn add_pair(&mut self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
         self.check_pair(legs)?;
         let block = legs[0].item_index as usize % self.block_count;
-        for record in legs {
-            let seats = measure(record);
+        let measures = [measure(&legs[0]), measure(&legs[1])];
+        for (record, seats) in legs.iter().zip(&measures) {
             for role in Role::BOTH {
                 let agent = usize::from(record.agents[role.index()]);
                 self.agents[agent].add(role, block, &seats[role.index()]);
             }
             self.note_misbehaviour(record);
-            let rewards = [seats[0].reward, seats[1].reward];
-            self.pairing(record.agents)
-                .add_match(record.agents, rewards);
         }
+        let rewards = measures.map(|seats| seats.map(|seat| seat.reward));
+        let pairing = self.pairings.entry(ordered(legs[0].agents)).or_default();
+        pairing.add(legs[0].agents, block, rewards);
+        self.scenarios.add(&legs[0]);
+        if self.blocks_present.len() <= block {
+            self.blocks_present.resize(block + 1, false);
+        }
+        self.blocks_present[block] = true;
         self.pair_count += 1;
         Ok(())
     }
@@ -219,10 +251,6 @@ impl Tally {
             _ => {}
         }
     }
-
-    fn pairing(&mut self, agents: [u16; 2]) -> &mut Pairing {
-        self.pairings.entry(ordered(agents)).or_default()
-    }
 }
 
 impl AgentTally {
@@ -247,10 +275,28 @@ impl AgentTally {
 }
 
 impl Pairing {
-    fn add_match(&mut self, agents: [u16; 2], rewards: [f64; 2]) {
-        let sums = &mut self.rewards[orientation(agents)];
-        sums[0].add(rewards[0]);
-        sums[1].add(rewards[1]);
+    /// Adds a pair: who bought and who sold in leg 0, and the rewards of both legs by role.
+    fn add(&mut self, agents: [u16; 2], block: usize, rewards: [[f64; 2]; 2]) {
+        if self.blocks.len() <= block {
+            self.blocks.resize(block + 1, Default::default());
+        }
+        let first = orientation(agents);
+        for (leg, [buyer, seller]) in rewards.into_iter().enumerate() {
+            let buying = first ^ leg;
+            self.rewards[buying][0].add(buyer);
+            self.rewards[buying][1].add(seller);
+            let wins = &mut self.blocks[block][buying];
+            wins.match_count += 1;
+            wins.buyer_halves += match buyer.total_cmp(&seller) {
+                std::cmp::Ordering::Greater => 2,
+                std::cmp::Ordering::Equal => 1,
+                std::cmp::Ordering::Less => 0,
+            };
+        }
+        let first_sum = rewards[0][0] + rewards[1][1];
+        let second_sum = rewards[0][1] + rewards[1][0];
+        let by_number = [[first_sum, second_sum], [second_sum, first_sum]];
+        self.sums.add(by_number[first]);
     }
 }
 

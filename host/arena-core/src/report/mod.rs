@@ -1,0 +1,345 @@
+//! Everything that a tournament's log says, as values: who played, who did how well and how
+//! sure that is.
+//!
+//! A report is a function of the announcement and the pairs alone. It holds no layout, and no
+//! NaN: what has no value is `None`, which JSON shows as null and tables as `-`. Columns stand
+//! side by side; there is no composite. Agents are named by their place in the announcement.
+
+mod warnings;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::config::{CatalogKind, TournamentConfig};
+use crate::entry::Announcement;
+use crate::fault::{Fault, VoidReason};
+use crate::scenario::Role;
+use crate::statistics::bootstrap::Estimate;
+use crate::statistics::compare::{SIGNIFICANCE, groups, holm, letter};
+use crate::statistics::metric::{Mean, Metric, Metrics};
+use crate::statistics::reference::{References, SECOND_BEST_UNIFORM};
+use crate::statistics::{AgentEstimates, Fragility, Rating, Tally};
+
+/// How a report is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportOptions {
+    /// Resamples per interval, at most [`crate::statistics::bootstrap::RESAMPLES_MAX`]; with 0
+    /// there are no intervals.
+    pub resamples: u32,
+}
+
+impl Default for ReportOptions {
+    fn default() -> ReportOptions {
+        ReportOptions { resamples: 1_000 }
+    }
+}
+
+/// A tournament's result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was played.
+    pub header: Header,
+    /// One row per agent, best mean reward first.
+    pub rows: Vec<Row>,
+    /// Mean rewards of rows against columns, both in the order of `rows`; `None` where they
+    /// never met.
+    pub head_to_head: Vec<Vec<Option<Meeting>>>,
+    /// Every two agents that played, by rank: who is ahead, and whether that is more than luck.
+    pub comparisons: Vec<Comparison>,
+    /// Agents that cannot be told apart, best first; one agent may stand in several.
+    pub groups: Vec<Group>,
+    /// What the side of the table is worth.
+    pub role_effect: RoleEffect,
+    /// How many pairs the first place hangs on; `None` with fewer than two agents that played.
+    pub fragility: Option<Fragility>,
+    /// Lines to read the means against.
+    pub references: References,
+    /// What a reader should know before trusting the rest.
+    pub warnings: Vec<String>,
+}
+
+/// What was played.
+#[derive(Clone, Debug, Serialize)]
+pub struct Header {
+    /// The tournament's name.
+    pub tournament: String,
+    /// The root seed in force.
+    pub seed: u64,
+    /// How many agents were announced.
+    pub agent_count: usize,
+    /// How many items the catalog has.
+    pub item_count: u32,
+    /// How many pairs are scheduled.
+    pub pair_count: u64,
+    /// How many pairs are in this report.
+    pub pairs_played: u64,
+    /// How many matches those are.
+    pub matches_played: u64,
+    /// How many blocks the pairs were resampled in; see [`crate::statistics`].
+    pub block_count: usize,
+    /// Voided pairs because a model provider failed.
+    pub voids_model_provider: u64,
+    /// Voided pairs because the host failed.
+    pub voids_host: u64,
+}
+
+/// One agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The place in the table, from 1.
+    pub rank: usize,
+    /// The place in the announcement, from 0.
+    pub agent: u16,
+    /// The label.
+    pub name: String,
+    /// The component's SHA-256 in hexadecimal: the identity.
+    pub component_sha256: String,
+    /// Seats taken: matches played, where one against itself counts twice.
+    pub match_count: u64,
+    /// The letters of the groups that the agent stands in: agents that share a letter cannot be
+    /// told apart. Empty without a match.
+    pub group_letters: String,
+    /// The headline numbers with intervals.
+    pub estimates: AgentEstimates,
+    /// Bradley-Terry strength in points: 400 are odds of ten to one, 0 is the field's mean.
+    pub rating: Estimate,
+    /// All metrics over both roles.
+    pub metrics: Metrics,
+    /// All metrics as buyer.
+    pub buyer: Metrics,
+    /// All metrics as seller.
+    pub seller: Metrics,
+    /// Matches lost by fault.
+    pub faults: Vec<FaultCount>,
+    /// Matches ended by a penalised move of this agent.
+    pub violations: u64,
+}
+
+/// How many matches an agent lost by one fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FaultCount {
+    /// The fault.
+    pub fault: Fault,
+    /// Matches; at least 1, as faults that never happened are left out.
+    pub count: u64,
+}
+
+/// How one agent did against another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Meeting {
+    /// Matches between the two.
+    pub match_count: u64,
+    /// Mean reward over both roles.
+    pub reward: f64,
+    /// Mean reward as buyer.
+    pub as_buyer: Option<f64>,
+    /// Mean reward as seller.
+    pub as_seller: Option<f64>,
+}
+
+/// The difference between two agents' mean rewards.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The agent with the better rank.
+    pub ahead: u16,
+    /// The agent with the worse rank.
+    pub behind: u16,
+    /// Mean reward of the first minus that of the second; at least 0.
+    pub difference: f64,
+    /// Its standard error, paired on blocks.
+    pub standard_error: Option<f64>,
+    /// The p-value of this comparison alone.
+    pub p: f64,
+    /// The p-value after Holm's correction for all comparisons of the table.
+    pub p_holm: f64,
+    /// Whether the corrected p-value is at most [`SIGNIFICANCE`].
+    pub differ: bool,
+}
+
+/// Agents on consecutive ranks of which no two differ significantly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Its letter in the rows.
+    pub letter: String,
+    /// The agents, best first.
+    pub agents: Vec<u16>,
+}
+
+/// What the side of the table is worth, two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RoleEffect {
+    /// Mean reward of buyers minus mean reward of sellers.
+    pub buyer_reward_lead: Estimate,
+    /// What buying adds to a strength, in points. Ratings have it taken out.
+    pub buyer_points: Estimate,
+}
+
+impl Report {
+    /// Makes the report of the pairs in `tally`, which numbers agents as `announcement` does.
+    ///
+    /// # Panics
+    /// If the tally was made for another number of agents.
+    pub fn build(announcement: &Announcement, tally: &Tally, options: &ReportOptions) -> Report {
+        assert_eq!(
+            tally.agents().len(),
+            announcement.agents.len(),
+            "a tally numbers agents as the announcement does"
+        );
+        let resamples = tally.resamples(options.resamples);
+        let rating = tally.rating(&resamples);
+        let mut rows = rows(announcement, tally, &tally.estimates(&resamples), &rating);
+        let played = rows.iter().filter(|row| row.match_count > 0);
+        let ranked: Vec<u16> = played.map(|row| row.agent).collect();
+        let comparisons = comparisons(tally, &ranked);
+        let groups = groups_of(&ranked, &comparisons);
+        for row in &mut rows {
+            let own = groups
+                .iter()
+                .filter(|group| group.agents.contains(&row.agent));
+            row.group_letters = own.map(|group| group.letter.as_str()).collect();
+        }
+        Report {
+            header: header(announcement, tally),
+            head_to_head: head_to_head(tally, &rows),
+            comparisons,
+            groups,
+            role_effect: RoleEffect {
+                buyer_reward_lead: tally.role_gap(&resamples),
+                buyer_points: rating.buyer_points,
+            },
+            fragility: tally.fragility(&ranked),
+            references: tally.references(second_best(announcement)),
+            warnings: warnings::collect(announcement, tally, &rating),
+            rows,
+        }
+    }
+}
+
+fn header(announcement: &Announcement, tally: &Tally) -> Header {
+    Header {
+        tournament: announcement.name.clone(),
+        seed: announcement.seed,
+        agent_count: announcement.agents.len(),
+        item_count: announcement.item_count,
+        pair_count: announcement.pair_count,
+        pairs_played: tally.pair_count(),
+        matches_played: tally.pair_count() * 2,
+        block_count: tally.blocks_present(),
+        voids_model_provider: tally.void_count(VoidReason::ModelProvider),
+        voids_host: tally.void_count(VoidReason::Host),
+    }
+}
+
+fn rows(
+    announcement: &Announcement,
+    tally: &Tally,
+    estimates: &[AgentEstimates],
+    rating: &Rating,
+) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::with_capacity(announcement.agents.len());
+    for (agent, (entry, sums)) in (0_u16..).zip(announcement.agents.iter().zip(tally.agents())) {
+        let metrics = sums.both_roles();
+        let faults = Fault::ALL.into_iter().map(|fault| FaultCount {
+            fault,
+            count: sums.faults[fault as usize],
+        });
+        rows.push(Row {
+            rank: 0,
+            agent,
+            name: entry.name.clone(),
+            component_sha256: hexadecimal(&entry.component_sha256),
+            match_count: metrics.mean(Metric::Reward).weight as u64,
+            group_letters: String::new(),
+            estimates: estimates[usize::from(agent)],
+            rating: rating.points[usize::from(agent)],
+            metrics,
+            buyer: sums.roles[Role::Buyer.index()].clone(),
+            seller: sums.roles[Role::Seller.index()].clone(),
+            faults: faults.filter(|entry| entry.count > 0).collect(),
+            violations: sums.violations,
+        });
+    }
+    // Agents without a match come last; equal means stand in announcement order.
+    let key = |row: &Row| row.metrics.get(Metric::Reward).unwrap_or(f64::NEG_INFINITY);
+    rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    for (place, row) in rows.iter_mut().enumerate() {
+        row.rank = place + 1;
+    }
+    rows
+}
+
+fn comparisons(tally: &Tally, ranked: &[u16]) -> Vec<Comparison> {
+    let mut found = Vec::with_capacity(ranked.len() * ranked.len().saturating_sub(1) / 2);
+    for (rank, ahead) in ranked.iter().enumerate() {
+        for behind in &ranked[rank + 1..] {
+            if let Some(difference) = tally.compare(*ahead, *behind) {
+                found.push(Comparison {
+                    ahead: *ahead,
+                    behind: *behind,
+                    difference: difference.value,
+                    standard_error: difference.standard_error,
+                    p: difference.p,
+                    p_holm: 1.0,
+                    differ: false,
+                });
+            }
+        }
+    }
+    let p_values: Vec<f64> = found.iter().map(|comparison| comparison.p).collect();
+    for (comparison, corrected) in found.iter_mut().zip(holm(&p_values)) {
+        comparison.p_holm = corrected;
+        comparison.differ = corrected <= SIGNIFICANCE;
+    }
+    found
+}
+
+fn groups_of(ranked: &[u16], comparisons: &[Comparison]) -> Vec<Group> {
+    let differing: BTreeSet<(u16, u16)> = comparisons
+        .iter()
+        .filter(|comparison| comparison.differ)
+        .map(|comparison| (comparison.ahead, comparison.behind))
+        .collect();
+    let differ = |ahead: usize, behind: usize| differing.contains(&(ranked[ahead], ranked[behind]));
+    let runs = groups(ranked.len(), &differ).into_iter().enumerate();
+    runs.map(|(place, (first, last))| Group {
+        letter: letter(place),
+        agents: ranked[first..=last].to_vec(),
+    })
+    .collect()
+}
+
+fn head_to_head(tally: &Tally, rows: &[Row]) -> Vec<Vec<Option<Meeting>>> {
+    let order: Vec<u16> = rows.iter().map(|row| row.agent).collect();
+    let against_all = |row: u16| {
+        order
+            .iter()
+            .map(|column| meeting(tally, row, *column))
+            .collect()
+    };
+    order.iter().map(|row| against_all(*row)).collect()
+}
+
+/// Returns the second-best line where theory knows it: reserves drawn independently and
+/// uniformly from one range.
+fn second_best(announcement: &Announcement) -> Option<f64> {
+    let config = TournamentConfig::parse(&announcement.config_toml).ok()?;
+    matches!(config.catalog.kind, CatalogKind::Uniform { .. }).then_some(SECOND_BEST_UNIFORM)
+}
+
+fn meeting(tally: &Tally, row: u16, column: u16) -> Option<Meeting> {
+    let as_buyer = tally.rewards_between(row, column)[Role::Buyer.index()];
+    let as_seller = tally.rewards_between(column, row)[Role::Seller.index()];
+    let mut both: Mean = as_buyer;
+    both.merge(as_seller);
+    both.value().map(|reward| Meeting {
+        match_count: both.weight as u64,
+        reward,
+        as_buyer: as_buyer.value(),
+        as_seller: as_seller.value(),
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
