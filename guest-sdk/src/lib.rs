@@ -7,12 +7,15 @@
 //!
 //! Not here: the referee. Nothing that an agent does can reach its opponent except moves and talk.
 
+pub mod argument;
 pub mod chat;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub mod component;
 pub mod game;
+pub mod learner;
 pub mod math;
+pub mod negmas;
 pub mod params;
 pub mod phrase;
 pub mod rng;

@@ -32,7 +32,7 @@ pub fn ln(x: f64) -> f64 {
     const TERMS: u32 = 16;
     assert!(
         x.is_normal() && x > 0.0,
-        "the logarithm of `{x}` is not defined"
+        "a logarithm needs a positive number"
     );
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1_023;
@@ -59,10 +59,13 @@ pub fn ln(x: f64) -> f64 {
 /// # Panics
 /// If the base or the exponent is outside its range.
 pub fn power(base: f64, exponent: f64) -> f64 {
-    assert!((0.0..=1.0).contains(&base), "`{base}` is not a share");
+    assert!(
+        (0.0..=1.0).contains(&base),
+        "the base of a power is a share"
+    );
     assert!(
         exponent > 0.0 && exponent.is_finite(),
-        "`{exponent}` is not a positive exponent"
+        "the exponent of a power is positive"
     );
     if base == 0.0 || base == 1.0 {
         return base;

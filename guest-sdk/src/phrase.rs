@@ -1,21 +1,24 @@
 //! Words for agents that talk without a language model.
 
-use crate::game::dollars;
+use crate::game::{Move, Reply, dollars};
 use crate::rng::Rng;
 
 /// Longest title, in characters, that a phrase repeats.
 const TITLE_CHARS_MAX: usize = 60;
 
-/// Returns one of the phrases, drawn evenly, with `{price}` and `{item}` filled in.
+/// Adds one of the phrases, drawn evenly, to a reply. `{price}` in it becomes the offered price,
+/// or `otherwise` if the reply offers none; `{item}` becomes the title.
 ///
 /// # Panics
 /// If there are no phrases.
-pub fn draw(rng: &mut Rng, phrases: &[&str], cents: u32, title: &str) -> String {
-    fill(
-        phrases[rng.below(phrases.len() as u64) as usize],
-        cents,
-        title,
-    )
+pub fn speak(reply: Reply, rng: &mut Rng, phrases: &[&str], title: &str, otherwise: u32) -> Reply {
+    let phrase = phrases[rng.below(phrases.len() as u64) as usize];
+    let cents = if let Move::Offer(cents) = reply.action {
+        cents
+    } else {
+        otherwise
+    };
+    reply.saying(fill(phrase, cents, title))
 }
 
 /// Returns a phrase with `{price}` and `{item}` filled in.

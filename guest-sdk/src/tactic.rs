@@ -5,7 +5,8 @@
 
 use crate::game::{Brief, Event, Reply};
 use crate::math;
-use crate::params::{ParamError, Params};
+use crate::negmas::{self, Aspiration};
+use crate::params::{self, ParamError, Params};
 use crate::view::View;
 
 /// How the conceded share grows with time (Faratin, Sierra, Jennings 1998, section 4.1).
@@ -57,31 +58,59 @@ impl Curve {
 /// A strategy that concedes by the clock alone and accepts by AC_next.
 #[derive(Clone, Debug)]
 pub struct TimeDependent {
-    view: View,
-    curve: Curve,
+    /// What the seat knows.
+    pub view: View,
+    pace: Pace,
+}
+
+#[derive(Clone, Debug)]
+enum Pace {
+    Own(Curve),
+    Negmas(Aspiration),
 }
 
 impl TimeDependent {
-    /// Reads the brief; `b` is the curve's exponent unless the parameters say otherwise.
+    /// Takes the parameters of [`View`] and [`Curve`]; `b` is the curve's exponent unless they
+    /// say otherwise.
+    ///
+    /// # Errors
+    /// A parameter that cannot be read.
+    pub fn new(brief: &Brief, params: &mut Params, b: f64) -> Result<TimeDependent, ParamError> {
+        let view = View::new(brief, params)?;
+        Ok(TimeDependent {
+            view,
+            pace: Pace::Own(Curve::take(params, b)?),
+        })
+    }
+
+    /// Does the same, or with the parameter `compat=negmas` plays as NegMAS does with the
+    /// exponent `negmas_e`; see [`crate::negmas`].
     ///
     /// # Panics
     /// If the parameters are refused.
-    pub fn begin(brief: &Brief, b: f64) -> TimeDependent {
-        crate::params::read(brief, |params| {
+    pub fn begin(brief: &Brief, b: f64, negmas_e: f64) -> TimeDependent {
+        params::read(brief, |params| {
+            if !negmas::wanted(params)? {
+                return TimeDependent::new(brief, params, b);
+            }
             let view = View::new(brief, params)?;
+            let aspiration = Aspiration::new(brief, &view, params, negmas_e)?;
             Ok(TimeDependent {
                 view,
-                curve: Curve::take(params, b)?,
+                pace: Pace::Negmas(aspiration),
             })
         })
     }
-}
 
-impl TimeDependent {
     /// Makes the next move; see [`crate::Agent::act`].
     pub fn act(&mut self, news: &[Event]) -> Reply {
         self.view.hear(news);
-        let next = self.view.concede(self.curve.conceded(self.view.clock()));
-        self.view.answer(next)
+        match &self.pace {
+            Pace::Own(curve) => {
+                let next = self.view.concede(curve.conceded(self.view.clock()));
+                self.view.answer(next)
+            }
+            Pace::Negmas(aspiration) => aspiration.act(&mut self.view),
+        }
     }
 }

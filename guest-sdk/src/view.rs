@@ -46,7 +46,8 @@ pub struct View {
     pub theirs: Vec<u32>,
     /// What the opponent said last. Hostile input.
     pub talk: String,
-    turn_limit: Option<u32>,
+    /// Turns of both sides together, if known.
+    pub turn_limit: Option<u32>,
     opens: bool,
     any_offer_stands: bool,
     last: Option<Move>,
@@ -164,13 +165,19 @@ impl View {
         self.theirs.last().copied()
     }
 
+    /// Returns the best offer that the opponent has made, whether or not it may be accepted.
+    pub fn best_heard(&self) -> Option<u32> {
+        let better = |a: u32, b: u32| if self.role.likes(a, b) { a } else { b };
+        self.theirs.iter().copied().reduce(better)
+    }
+
     /// Returns the best offer that may be accepted now: the latest, or any earlier one where
     /// the rules allow that.
     pub fn best_available(&self) -> Option<u32> {
-        let better = |a: u32, b: u32| if self.role.likes(a, b) { a } else { b };
-        match self.any_offer_stands {
-            true => self.theirs.iter().copied().reduce(better),
-            false => self.standing(),
+        if self.any_offer_stands {
+            self.best_heard()
+        } else {
+            self.standing()
         }
     }
 
@@ -185,9 +192,10 @@ impl View {
         // A millionth of a cent, so that the dust of binary fractions does not cost a cent.
         const DUST: f64 = 1e-6;
         let (start, reserve) = (f64::from(self.start()), f64::from(self.reserve));
+        // Not `clamp`: its panic message would pull the printing of floats into every component.
         match self.role {
-            Role::Buyer => (cents + DUST).floor().clamp(start, reserve) as u32,
-            Role::Seller => (cents - DUST).ceil().clamp(reserve, start) as u32,
+            Role::Buyer => (cents + DUST).floor().max(start).min(reserve) as u32,
+            Role::Seller => (cents - DUST).ceil().min(start).max(reserve) as u32,
         }
     }
 
@@ -196,6 +204,17 @@ impl View {
     pub fn concede(&self, conceded: f64) -> u32 {
         let (start, reserve) = (f64::from(self.start()), f64::from(self.reserve));
         self.price(start + conceded * (reserve - start))
+    }
+
+    /// Returns how much of the way from the own reserve to the own start a price keeps: 1 at the
+    /// start, 0 at the reserve, and 0 everywhere when the two are the same.
+    pub fn kept(&self, cents: u32) -> f64 {
+        let (start, reserve) = (f64::from(self.start()), f64::from(self.reserve));
+        if start == reserve {
+            0.0
+        } else {
+            (f64::from(cents) - reserve) / (start - reserve)
+        }
     }
 
     /// Accepts what is available if it is as good as the `next` own price (Baarslag, Hindriks,

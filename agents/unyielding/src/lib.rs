@@ -1,0 +1,57 @@
+//! Unyielding: refuses nearly everything and praises its own position (hostile persona of arXiv 2604.09855).
+
+use arena_guest::params;
+use arena_guest::phrase;
+use arena_guest::rng::Rng;
+use arena_guest::tactic::TimeDependent;
+use arena_guest::{Agent, Brief, Event, Reply, Role};
+
+const AS_A_SELLER: [&str; 6] = [
+    "No. {price} is the fairest price that you will find, and it will not change.",
+    "My price is {price}. It was right from the start and it is right now.",
+    "I have looked at your offer. It is not serious. {price}.",
+    "There is nothing to discuss. Quality like this is {price}.",
+    "I never move, and I never had to. {price}.",
+    "You may repeat yourself as often as you like. {price}.",
+];
+
+const AS_A_BUYER: [&str; 6] = [
+    "No. {price} is what it is worth, and I do not pay a cent more.",
+    "My offer is {price}. It was right from the start and it is right now.",
+    "I have looked at your price. It is not serious. {price}.",
+    "There is nothing to discuss. A reasonable seller takes {price}.",
+    "I never move, and I never had to. {price}.",
+    "You may repeat yourself as often as you like. {price}.",
+];
+
+/// Hardly moves before its last turn; the words never depend on the own reserve.
+/// Parameters: `b`, `k`, `curve` (see [`arena_guest::tactic::Curve`]), `low`, `high`, `turns`.
+pub struct Unyielding {
+    tactic: TimeDependent,
+    rng: Rng,
+    title: String,
+}
+
+impl Agent for Unyielding {
+    fn begin(brief: &Brief) -> Unyielding {
+        params::read(brief, |params| {
+            Ok(Unyielding {
+                tactic: TimeDependent::new(brief, params, 0.05)?,
+                rng: Rng::new(brief.seed),
+                title: brief.item.title.clone(),
+            })
+        })
+    }
+
+    fn act(&mut self, news: &[Event]) -> Reply {
+        let reply = self.tactic.act(news);
+        let phrases = match self.tactic.view.role {
+            Role::Seller => &AS_A_SELLER,
+            Role::Buyer => &AS_A_BUYER,
+        };
+        let public = self.tactic.view.list_price;
+        phrase::speak(reply, &mut self.rng, phrases, &self.title, public)
+    }
+}
+
+arena_guest::export!(Unyielding);
