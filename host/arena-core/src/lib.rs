@@ -12,6 +12,7 @@ pub mod turn;
 pub mod fault;
 pub mod seat;
 pub mod rules;
+pub mod position;
 pub mod referee;
 pub mod script;
 pub mod record;

@@ -3,6 +3,8 @@
 //! Records hold integers, bytes and text; rewards, metrics and ratings are computed from
 //! them and stored nowhere.
 
+use std::fmt;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::fault::{Fault, VoidReason};
@@ -97,6 +99,18 @@ impl Outcome {
         match self {
             Outcome::Deal { price } => Some(price),
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Deal { price } => write!(f, "a deal at {price}"),
+            Outcome::Walked { by } => write!(f, "a walk of the {by}"),
+            Outcome::TimedOut => write!(f, "a time-out"),
+            Outcome::Violated { by, action } => write!(f, "a violation of the {by}: {action}"),
+            Outcome::Faulted { by, fault } => write!(f, "a fault of the {by}: {fault}"),
         }
     }
 }

@@ -4,11 +4,13 @@
 //! A seat sees its brief, the opponent's delivered turns and how the match ended, and nothing
 //! else of the other side: not its reserve, belief, refused moves or notes.
 //!
-//! Not here: what a move does (`rules`), where seats come from, what a result is worth (`score`).
+//! Not here: what a move does (`position`), where seats come from, what a result is worth
+//! (`score`).
 
 use crate::fault::{Fault, SeatError, VoidReason};
+use crate::position::{Judgement, Position, Terms};
 use crate::record::{Outcome, TurnRecord};
-use crate::rules::{Judgement, Position, Rules, Terms};
+use crate::rules::Rules;
 use crate::scenario::{Brief, Role, Scenario};
 use crate::seat::{Seat, Usage};
 use crate::turn::{End, Event, Move, Turn};

@@ -1,5 +1,7 @@
 //! Moves, turns and replies: what passes between a seat and the referee.
 
+use std::fmt;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::price::Price;
@@ -17,6 +19,18 @@ pub enum Move {
     Reject,
     /// Ends the negotiation without a deal.
     Walk,
+}
+
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Move::Offer(price) => write!(f, "offer {price}"),
+            Move::Accept(None) => write!(f, "accept"),
+            Move::Accept(Some(price)) => write!(f, "accept {price}"),
+            Move::Reject => write!(f, "reject"),
+            Move::Walk => write!(f, "walk"),
+        }
+    }
 }
 
 /// One delivered turn, as both sides see it.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arena_core::fault::SeatError;
+use arena_core::position::{Illegal, Judgement, Position, Terms};
 use arena_core::record::TurnRecord;
 use arena_core::referee::{Played, Voided, play};
-use arena_core::rules::{Illegal, Judgement, Position, ReplayError, Rules, Terms, TurnBreach};
-use arena_core::rules::{breaks_reserve, replay};
+use arena_core::rules::{ReplayError, Rules, TurnBreach, breaks_reserve, replay};
 use arena_core::scenario::{Role, RuleSet, Scenario};
 use arena_core::script::ScriptedSeat;
 use arena_core::turn::{Move, Reply};

@@ -9,10 +9,11 @@
 //! is `=> OUTCOME`. Amounts are in dollars.
 
 use arena_core::fault::{Fault, VoidReason};
+use arena_core::position::Judgement;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::Played;
-use arena_core::rules::{Judgement, Rules};
+use arena_core::rules::Rules;
 use arena_core::scenario::{Horizon, Item, Regulation, Role, RuleSet, Scenario};
 use arena_core::turn::Move;
 

@@ -2,10 +2,11 @@
 //! the rules produce, and the rules favour neither role.
 
 use arena_core::fault::{Fault, SeatError};
+use arena_core::position::{Position, Terms};
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::referee::{Played, play};
-use arena_core::rules::{Position, Rules, Terms, replay};
+use arena_core::rules::{Rules, replay};
 use arena_core::scenario::{Horizon, Regulation, Role, RuleSet, Scenario};
 use arena_core::script::ScriptedSeat;
 use arena_core::turn::{Belief, Move, Reply};

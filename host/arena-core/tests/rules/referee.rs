@@ -2,16 +2,17 @@
 
 use arena_core::config::{HorizonConfig, Limits, OpenerConfig, RulesConfig};
 use arena_core::fault::{Fault, SeatError, VoidReason};
+use arena_core::position::{Position, Terms, TermsError};
 use arena_core::price::Price;
-use arena_core::record::Outcome;
+use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::{Played, Voided, play};
-use arena_core::rules::{Position, Rules, Terms, TermsError};
+use arena_core::rules::{ReplayError, Rules, replay};
 use arena_core::scenario::{Regulation, Role, RuleSet, Scenario};
 use arena_core::script::ScriptedSeat;
 use arena_core::seat::Usage;
 use arena_core::turn::{Belief, End, Event, Move, Reply, Turn};
 
-use crate::notation::{default_rules, default_scenario};
+use crate::notation::{default_rules, default_scenario, record_of};
 
 fn run(
     scenario: &Scenario,
@@ -351,4 +352,75 @@ fn terms_under_which_nobody_can_play_are_errors() {
     let amazon = RuleSet::AmazonHistoryPrice;
     assert_eq!(start(amazon, Role::Buyer, 12), None);
     assert_eq!(start(amazon, Role::Seller, 12), Some(TermsError::Opener));
+}
+
+#[test]
+fn the_auditor_says_where_a_record_differs() {
+    let scenario = default_scenario();
+    let mut buyer = moves(&[offer(120), offer(70), Move::Accept(None)]);
+    let mut seller = moves(&[offer(95)]);
+    let played = run(&scenario, &mut buyer, &mut seller).expect("nobody voids");
+    let record = record_of(&scenario, &played);
+    type Change = fn(&mut MatchRecord);
+    let cases: [(Change, &str); 10] = [
+        (
+            |r| {
+                r.outcome = Outcome::Deal {
+                    price: Price(7_000),
+                }
+            },
+            "outcome is a deal at $70.00, the turns lead to a deal at $95.00",
+        ),
+        (
+            |r| {
+                r.outcome = Outcome::Faulted {
+                    by: Role::Seller,
+                    fault: Fault::Trap,
+                }
+            },
+            "outcome is a fault of the seller: trap, the turns lead to a deal at $95.00",
+        ),
+        (
+            |r| drop(r.turns.pop()),
+            "outcome is a deal at $95.00, the turns do not lead to it",
+        ),
+        (
+            |r| r.turns[1].by = Role::Buyer,
+            "turn 2: `offer $95.00` is recorded as delivered, by the rules it is illegal, \
+             not your turn",
+        ),
+        (
+            |r| r.turns[0].refused[0] = offer(100),
+            "turn 1: `offer $100.00` is recorded as refused, by the rules it is delivered",
+        ),
+        (
+            |r| r.budget = Price(9_000),
+            "turn 3: `accept` is recorded as delivered, by the rules it is refused",
+        ),
+        (
+            |r| r.turns[0].refused = vec![offer(120); 4],
+            "turn 1: 4 moves were refused, a seat may try 3",
+        ),
+        (
+            |r| r.turns[0].refused = vec![offer(120); 3],
+            "turn 1: every attempt was refused, yet the turn is `offer $70.00` or has talk",
+        ),
+        (
+            |r| r.turns[2].talk = "x".repeat(41),
+            "turn 3: talk is 41 bytes, allowed are 40",
+        ),
+        (
+            |r| r.horizon.turn_limit = 0,
+            "turn limit is 0, allowed are 1 to 1000",
+        ),
+    ];
+    for (change, message) in cases {
+        let mut record = record.clone();
+        change(&mut record);
+        let found: Result<(), ReplayError> = replay(&default_rules(RuleSet::Standard), &record);
+        assert_eq!(
+            found.map_err(|error| error.to_string()),
+            Err(message.to_owned())
+        );
+    }
 }
