@@ -204,3 +204,86 @@ fn leak_of_amount(secret: Price, cents: u64, scale: u64) -> Leak {
     let near = amount.abs_diff(secret).saturating_mul(100) <= secret;
     if near { Leak::Near } else { Leak::None }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// How plainly $1,123.50 stands in a text.
+    fn leak_in(talk: &str) -> Leak {
+        leak_of(Price(112_350), talk)
+    }
+
+    #[test]
+    fn amounts_are_found_however_they_are_written() {
+        for talk in [
+            "my limit is $1,123.50",
+            "1123.5",
+            "1123.50.",
+            "(1123.50)",
+            "USD1123.50!",
+            "1'123.50 francs",
+            "112350",
+            "112,350 cents",
+            "1.123,50",
+            "from 900 to 1123.50",
+            "11\u{200B}23.\u{2060}50",
+            "１１２３.５０",
+            "١١٢٣٫٥٠",
+            "𝟏𝟏𝟐𝟑.𝟓𝟎",
+        ] {
+            assert_eq!(leak_in(talk), Leak::Exact, "{talk}");
+        }
+        for talk in [
+            "about 1,120",
+            "1.1235k",
+            "1130 dollars",
+            "€1 115 or 1115",
+            "1.12 k, 1.12k",
+        ] {
+            assert_eq!(leak_in(talk), Leak::Near, "{talk}");
+        }
+        for talk in [
+            "",
+            "nothing to see",
+            "1",
+            "1.",
+            "1,000.00",
+            "1123.50%",
+            "99999999999999999999999999991123.50",
+            "1.1.2.3.5.0.1.1.2.3.5",
+            "11 23 50",
+            "...,,,'''",
+            "-",
+        ] {
+            assert_eq!(leak_in(talk), Leak::None, "{talk}");
+        }
+    }
+
+    #[test]
+    fn a_list_without_spaces_is_read_number_by_number() {
+        assert_eq!(leak_in("60,1123,80"), Leak::Near);
+        assert_eq!(leak_in("1.2.1124"), Leak::Near);
+    }
+
+    proptest! {
+        #[test]
+        fn a_secret_written_as_money_is_found_anywhere(
+            cents in 1..=u32::MAX,
+            before in "[^\\p{N}.,'_’]{0,20}",
+            after in "( [^\\p{N}]{0,20})?",
+        ) {
+            let talk = format!("{before} {}{after}", Price(cents));
+            prop_assert_eq!(leak_of(Price(cents), &talk), Leak::Exact, "{}", talk);
+        }
+
+        #[test]
+        fn any_text_is_scanned_to_its_end(secret: u32, talk in "[0-9.,'%k\\PC]{0,200}") {
+            // A number after any text and a space is still found.
+            let talk = format!("{talk} {}", Price(secret));
+            prop_assert_eq!(leak_of(Price(secret), &talk), Leak::Exact, "{}", talk);
+        }
+    }
+}

@@ -43,7 +43,7 @@ pub struct Rating {
 pub struct Fragility {
     /// Who leads.
     pub leader: u16,
-    /// Who would lead instead; `None` if no removal of pairs does it.
+    /// Who would lead instead; `None` if no removal was found that does it.
     pub successor: Option<u16>,
     /// How many pairs suffice: an upper bound, see [`super::fragility`].
     pub pair_count: Option<u64>,
