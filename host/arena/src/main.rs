@@ -28,7 +28,12 @@ use crate::cli::{AgentCommand, CatalogCommand, Cli, Command, TournamentCommand};
 use crate::error::{CliError, EXIT_OK};
 
 fn main() -> ExitCode {
-    let code = match dispatch(&Cli::parse().command) {
+    let command = Cli::parse().command;
+    // The child that compiles strangers' code does nothing else.
+    if matches!(command, Command::CompileWorker) {
+        return arena_sandbox::worker::serve();
+    }
+    let code = match dispatch(&command) {
         Ok(code) => code,
         Err(error) => {
             if let Some(complaint) = error.complaint() {
@@ -53,7 +58,7 @@ fn dispatch(command: &Command) -> Result<u8, CliError> {
         Command::Agent(AgentCommand::List(args)) => done(commands::agent_list::run(args)),
         Command::Catalog(CatalogCommand::Import(args)) => done(commands::catalog_import::run(args)),
         Command::Catalog(CatalogCommand::Show(args)) => done(commands::catalog_show::run(args)),
-        Command::CompileWorker => commands::compile_worker::run(),
+        Command::CompileWorker => unreachable!("the worker is served before any command"),
     }
 }
 

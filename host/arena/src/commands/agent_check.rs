@@ -64,10 +64,7 @@ fn examine(
     agent: &LoadedAgent,
     limits: &Limits,
 ) -> Result<Vec<Finding>, CliError> {
-    let grants = Grants {
-        models: Vec::new(),
-        training: None,
-    };
+    let grants = Grants::default();
     let subject = Subject {
         sandbox,
         agent,

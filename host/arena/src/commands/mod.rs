@@ -5,7 +5,6 @@ pub mod agent_list;
 pub mod agent_new;
 pub mod catalog_import;
 pub mod catalog_show;
-pub mod compile_worker;
 pub mod one_match;
 pub mod tournament_run;
 pub mod tournament_show;

@@ -112,10 +112,7 @@ fn label(named: &str) -> String {
 fn seat(sandbox: &Sandbox, named: &str, seed: u64) -> Result<GuestSeat, CliError> {
     let bytes = inputs::component(named).map_err(CliError::Input)?;
     let agent = sandbox::load(sandbox, &format!("`{}`", escape(named)), &bytes)?;
-    let grants = Grants {
-        models: Vec::new(),
-        training: None,
-    };
+    let grants = Grants::default();
     sandbox.seat(&agent, &grants, seed).map_err(|error| {
         let failed = format!("cannot seat `{}`", escape(named));
         CliError::Infrastructure(Complaint::new(failed, format!("{error:?}")))

@@ -2,6 +2,9 @@
 //! result: every number comes from `arena_core`.
 
 pub mod catalog;
+pub mod faults;
+pub mod metrics;
+pub mod number;
 pub mod record;
 pub mod report;
 pub mod table;

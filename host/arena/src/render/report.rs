@@ -2,51 +2,51 @@
 
 use std::fmt::Write;
 
-use arena_core::record::Outcome;
 use arena_core::report::{Report, Row};
+use arena_core::statistics::bootstrap::{COVERAGE, Estimate};
+use arena_core::statistics::compare::SIGNIFICANCE;
 use arena_core::statistics::metric::Metric;
+use arena_core::statistics::reference::Ladder;
 
-use crate::reading::{Example, Reading};
+use crate::reading::Reading;
+use crate::render::number::{decimal, hundredths, interval, percent, points, signed, tenth};
 use crate::render::table::{Align, Cell, Table};
-use crate::render::transcript::{count, movement, thousands};
+use crate::render::transcript::{count, thousands};
+use crate::render::{faults, metrics};
 use crate::screen::{Paint, Tone};
 
-/// Agents up to which everyone's result against everyone is printed.
-const HEAD_TO_HEAD_MAX: usize = 14;
+/// Agents up to which everyone's result against everyone is printed without being asked for:
+/// more do not fit in 120 columns.
+const HEAD_TO_HEAD_MAX: usize = 18;
 
-/// Returns all tables of a tournament, the line before them and what to run next.
+/// Returns all tables of a tournament, the lines around them and what to run next.
 pub fn render(report: &Report, reading: &Reading, full: bool, paint: Paint) -> String {
     let mut text = heading(report, reading, paint);
     text.push('\n');
     text.push_str(&standings(report, paint));
-    text.push_str(LEGEND);
-    if report.rows.len() <= HEAD_TO_HEAD_MAX {
-        let _ = writeln!(
-            text,
-            "\n{}",
-            paint.paint(Tone::Bold, "mean reward of row against column")
-        );
+    text.push_str(&legend(paint));
+    if full || report.rows.len() <= HEAD_TO_HEAD_MAX {
+        let title = "rating in points, and mean reward of row against column in hundredths";
+        let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, title));
         text.push_str(&head_to_head(report, paint));
     }
+    let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, "how to read it"));
+    text.push_str(&remarks(report));
     if full {
         let _ = writeln!(
             text,
             "\n{}",
             paint.paint(Tone::Bold, "every metric, mean per match")
         );
-        text.push_str(&every_metric(report, paint));
+        text.push_str(&metrics::render(report, paint));
     }
-    text.push_str(&misbehaviour(report, reading, paint));
+    text.push_str(&faults::render(report, reading, paint));
     for warning in &report.warnings {
         let _ = writeln!(text, "{} {warning}", paint.paint(Tone::Note, "note:"));
     }
     text.push_str(&next(reading, full));
     text
 }
-
-const LEGEND: &str = "\
-  SE+, AGR+: surplus share and agreement where a deal is possible; FAGR-: agreement where none is
-";
 
 fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
     let header = &report.header;
@@ -63,7 +63,10 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
             thousands(header.pairs_played),
             count(header.pair_count, "pair"),
         );
-        let line = format!("unfinished: {played} of {all}; the order may still change");
+        let line = format!(
+            "unfinished: {played} of {all}; looking early and stopping at a pleasant moment \
+             makes every interval too narrow"
+        );
         let _ = writeln!(text, "{}", paint.paint(Tone::Bad, &line));
     }
     if let Some(torn) = &reading.torn {
@@ -71,20 +74,22 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
     }
     let voids = header.voids_model_provider + header.voids_host;
     if voids > 0 {
+        let pairs = count(voids, "pair");
         let _ = writeln!(
             text,
-            "{} played again, because the host or a model failed",
-            count(voids, "pair")
+            "{pairs} played again, because the host or a model failed"
         );
     }
     text
 }
 
 fn standings(report: &Report, paint: Paint) -> String {
+    let interval = format!("{:.0}% interval", COVERAGE * 100.0);
     let mut table = Table::new(&[
         ("#", Align::Right),
         ("agent", Align::Left),
         ("reward", Align::Right),
+        (&interval, Align::Left),
         ("buying", Align::Right),
         ("selling", Align::Right),
         ("SE+", Align::Right),
@@ -93,6 +98,7 @@ fn standings(report: &Report, paint: Paint) -> String {
         ("FAGR-", Align::Right),
         ("turns", Align::Right),
         ("faults", Align::Right),
+        ("group", Align::Left),
     ]);
     for row in &report.rows {
         table.row(standing(row));
@@ -103,105 +109,137 @@ fn standings(report: &Report, paint: Paint) -> String {
 fn standing(row: &Row) -> Vec<Cell> {
     let faults: u64 = row.faults.iter().map(|entry| entry.count).sum();
     let tone = if faults > 0 { Tone::Bad } else { Tone::Plain };
+    let estimates = &row.estimates;
     vec![
         row.rank.to_string().into(),
         row.name.as_str().into(),
-        signed(row.metrics.get(Metric::Reward)).into(),
-        signed(row.buyer.get(Metric::Reward)).into(),
-        signed(row.seller.get(Metric::Reward)).into(),
-        decimal(row.metrics.get(Metric::SurplusShare)).into(),
+        signed(estimates.reward.value).into(),
+        interval(&estimates.reward, signed).into(),
+        signed(estimates.buyer_reward.value).into(),
+        signed(estimates.seller_reward.value).into(),
+        decimal(estimates.surplus_share.value).into(),
         percent(row.metrics.get(Metric::DealRate)).into(),
         percent(row.metrics.get(Metric::Agreement)).into(),
         percent(row.metrics.get(Metric::FalseAgreement)).into(),
         tenth(row.metrics.get(Metric::Turns)).into(),
         Cell::toned(thousands(faults), tone),
+        row.group_letters.as_str().into(),
     ]
+}
+
+fn legend(paint: Paint) -> String {
+    let level = SIGNIFICANCE * 100.0;
+    let lines = format!(
+        "  SE+ and AGR+: surplus share and agreement where a deal is possible; FAGR-: agreement \
+         where none is.\n  Agents that share a group letter cannot be told apart (Holm, \
+         {level:.0} %).\n"
+    );
+    paint.paint(Tone::Dim, &lines)
 }
 
 fn head_to_head(report: &Report, paint: Paint) -> String {
     let numbers: Vec<String> = report.rows.iter().map(|row| row.rank.to_string()).collect();
-    let mut heads = vec![("#", Align::Right), ("agent", Align::Left)];
+    let mut heads = vec![
+        ("#", Align::Right),
+        ("agent", Align::Left),
+        ("points", Align::Right),
+        ("interval", Align::Left),
+    ];
     heads.extend(numbers.iter().map(|number| (number.as_str(), Align::Right)));
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(&heads).tight();
     for (row, meetings) in report.rows.iter().zip(&report.head_to_head) {
-        let mut cells = vec![row.rank.to_string().into(), row.name.as_str().into()];
-        cells.extend(meetings.iter().map(|met| {
-            let reward = met.as_ref().map(|meeting| meeting.reward);
-            Cell::from(reward.map_or_else(|| "-".to_owned(), |value| format!("{value:+.2}")))
-        }));
+        let mut cells: Vec<Cell> = vec![
+            row.rank.to_string().into(),
+            row.name.as_str().into(),
+            points(row.rating.value).into(),
+            interval(&row.rating, points).into(),
+        ];
+        let reward = |met: &Option<_>| -> Cell { hundredths(met.as_ref().map(rewarded)).into() };
+        cells.extend(meetings.iter().map(reward));
         table.row(cells);
     }
     table.render(paint)
 }
 
-/// Metrics are rows here and agents columns, since there are more metrics than fit in a line.
-fn every_metric(report: &Report, paint: Paint) -> String {
+fn rewarded(meeting: &arena_core::report::Meeting) -> f64 {
+    meeting.reward
+}
+
+fn remarks(report: &Report) -> String {
     let mut text = String::new();
-    for rows in report.rows.chunks(AGENTS_PER_TABLE) {
-        let mut heads = vec![("metric", Align::Left)];
-        heads.extend(rows.iter().map(|row| (row.name.as_str(), Align::Right)));
-        let mut table = Table::new(&heads);
-        for metric in Metric::ALL {
-            let mut cells = vec![Cell::from(metric.name())];
-            cells.extend(
-                rows.iter()
-                    .map(|row| Cell::from(plain(row.metrics.get(metric)))),
-            );
-            table.row(cells);
-        }
-        text.push_str(&table.render(paint));
-        text.push('\n');
+    let effect = &report.role_effect;
+    let _ = writeln!(
+        text,
+        "  role     buyers' mean reward minus sellers': {}; buying is worth {} points",
+        estimated(&effect.buyer_reward_lead, signed),
+        estimated(&effect.buyer_points, points)
+    );
+    let _ = writeln!(text, "  first    {}", fragility(report));
+    let lines = &report.references;
+    let _ = writeln!(
+        text,
+        "  lines    {} of matches can end in a deal; reward at first best {}, at the midpoint {}",
+        percent(lines.feasible_rate),
+        signed(lines.first_best_reward),
+        signed(lines.midpoint_reward)
+    );
+    if let Some(second_best) = lines.second_best_efficiency {
+        let share = percent(Some(second_best));
+        let _ = writeln!(
+            text,
+            "  theory   no mechanism reaches more than {share} of all gains"
+        );
+    }
+    if let Some([buyer, seller]) = &lines.ladders {
+        let sampled = if lines.ladders_sampled {
+            ", chosen on the first scenarios"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "  ladders  best prices without listening, against one that takes all it can{sampled}:\n\
+             {:11}buying {}\n{:11}selling {}",
+            "",
+            ladder(buyer),
+            "",
+            ladder(seller)
+        );
     }
     text
 }
 
-/// How many agents stand side by side in the table of every metric.
-const AGENTS_PER_TABLE: usize = 6;
-
-fn misbehaviour(report: &Report, reading: &Reading, paint: Paint) -> String {
-    let mut text = String::new();
-    for row in &report.rows {
-        let mut kinds: Vec<String> = row
-            .faults
-            .iter()
-            .map(|entry| format!("{} {}", entry.count, entry.fault))
-            .collect();
-        if row.violations > 0 {
-            kinds.push(count(row.violations, "penalised move"));
-        }
-        if !kinds.is_empty() {
-            let matches = count(row.match_count, "match");
-            let _ = writeln!(text, "  {}: {} in {matches}", row.name, kinds.join(", "));
-        }
-    }
-    if text.is_empty() {
-        return text;
-    }
-    for example in &reading.examples {
-        let _ = writeln!(text, "  {}", describe(example, reading));
-    }
-    format!(
-        "\n{}\n{text}",
-        paint.paint(Tone::Bold, "faults and penalised moves")
-    )
+fn estimated(estimate: &Estimate, show: fn(Option<f64>) -> String) -> String {
+    format!("{} ({})", show(estimate.value), interval(estimate, show))
 }
 
-fn describe(example: &Example, reading: &Reading) -> String {
+fn fragility(report: &Report) -> String {
     let name = |agent: u16| {
-        reading.announcement.agents[usize::from(agent)]
-            .name
-            .as_str()
+        let found = report.rows.iter().find(|row| row.agent == agent);
+        found.map_or("-", |row| row.name.as_str())
     };
-    let [buyer, seller] = example.agents.map(name);
-    let what = match example.outcome {
-        Outcome::Faulted { by, fault } => format!("the {by} faulted, {fault}"),
-        Outcome::Violated { by, action } => {
-            format!("the {by} {} beyond its reserve", movement(action))
+    let Some(fragility) = report.fragility else {
+        return "fewer than two agents played".to_owned();
+    };
+    let leader = name(fragility.leader);
+    match (fragility.successor, fragility.pair_count) {
+        (Some(successor), Some(pairs)) => {
+            let all = thousands(report.header.pairs_played);
+            let pairs = thousands(pairs);
+            let successor = name(successor);
+            format!("{leader} leads; without {pairs} of {all} pairs {successor} would")
         }
-        _ => String::new(),
-    };
-    let (pair, leg) = (example.pair_index, example.leg);
-    format!("pair {pair}, leg {leg}: {buyer} bought from {seller}; {what}")
+        _ => format!("{leader} leads, whichever pairs are left out"),
+    }
+}
+
+fn ladder(ladder: &Ladder) -> String {
+    format!(
+        "{} (opens at {} of the list price, {} a step)",
+        signed(Some(ladder.reward)),
+        percent(Some(f64::from(ladder.opening_milli) / 1_000.0)),
+        percent(Some(f64::from(ladder.step_milli) / 1_000.0))
+    )
 }
 
 fn next(reading: &Reading, full: bool) -> String {
@@ -215,29 +253,4 @@ fn next(reading: &Reading, full: bool) -> String {
         "\nlog: {}\nnext: arena tournament show {log} {more}, or --pair {pair} to read a game\n",
         reading.path.display()
     )
-}
-
-fn decimal(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
-}
-
-fn signed(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.3}"))
-}
-
-fn tenth(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
-}
-
-fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{:.1}%", value * 100.0))
-}
-
-/// Writes a number of any size in a few digits.
-fn plain(value: Option<f64>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(value) if value.abs() >= 1_000.0 => format!("{value:.0}"),
-        Some(value) => format!("{value:.3}"),
-    }
 }

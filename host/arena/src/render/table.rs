@@ -52,6 +52,7 @@ impl From<&str> for Cell {
 pub struct Table {
     heads: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
+    gap: &'static str,
 }
 
 impl Table {
@@ -64,7 +65,14 @@ impl Table {
         Table {
             heads,
             rows: Vec::new(),
+            gap: "  ",
         }
+    }
+
+    /// Puts a single blank between columns, for tables of many narrow ones.
+    pub fn tight(mut self) -> Table {
+        self.gap = " ";
+        self
     }
 
     /// Adds a row.
@@ -109,9 +117,11 @@ impl Table {
     }
 
     fn line(&self, row: &[Cell], widths: &[usize], paint: Paint) -> String {
-        let mut line = String::new();
+        let mut line = String::from("  ");
         for (index, cell) in row.iter().enumerate() {
-            line.push_str("  ");
+            if index > 0 {
+                line.push_str(self.gap);
+            }
             let blanks = " ".repeat(widths[index] - cell.text.width());
             let text = paint.paint(cell.tone, &cell.text);
             match self.heads[index].1 {
