@@ -55,14 +55,16 @@ impl<'a> Board<'a> {
                 .saturating_add(self.window)
     }
 
-    /// Waits until a claimed pair lies within the window; false when the run stops.
+    /// Waits until a claimed pair lies within the window; false when the run stops before. A
+    /// pair that came into the window is played although another one failed meanwhile, so
+    /// that the log ends where the failed one would be.
     pub fn wait_until_open(&self, index: u64) -> bool {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.is_open(index) && !self.is_stopping() {
             let waited = self.moved.wait_timeout(gate, POLL);
             gate = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        !self.is_stopping()
+        self.is_open(index) && !self.is_stopped()
     }
 
     /// Tells that the log holds this many pairs now.

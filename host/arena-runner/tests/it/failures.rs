@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
 use arena_core::entry::Entry;
-use arena_core::fault::SeatError;
+use arena_core::fault::{SeatError, VoidReason};
 use arena_core::seat::Seat;
 use arena_log::error::LogError;
 use arena_runner::SeatRequest;
 use arena_runner::error::RunError;
 use arena_runner::event::RunEvent;
 
-use crate::stage::{Stage, bytes, entries, hagglers};
+use crate::stage::{Farthest, Stage, WINDOW, bytes, entries, hagglers};
 
 #[test]
 fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
@@ -48,16 +48,30 @@ fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
 
 #[test]
 fn a_listener_that_panics_ends_the_workers_too() {
-    let stage = Stage::new(2_000);
+    let stage = Stage::new(30);
+    let farthest = Farthest::default();
+    // The first pair is voided only once the other worker has come as far as it may: that one
+    // then waits for a log that will not grow any more.
+    let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
+        farthest.note(request.pair_index);
+        if request.pair_index > 0 {
+            return hagglers(request);
+        }
+        farthest.wait(WINDOW - 1);
+        Err(SeatError::Void {
+            reason: VoidReason::Host,
+            detail: "no slot".to_owned(),
+        })
+    };
     let folder = tempfile::tempdir().expect("a folder for the test");
     let stop = AtomicBool::new(false);
     let mut tell = |event| {
-        if let RunEvent::Progress { .. } = event {
+        if let RunEvent::Voided(_) = event {
             panic!("the screen is gone");
         }
     };
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        stage.run_with(folder.path(), 2, &stop, &hagglers, &mut tell)
+        stage.run_with(folder.path(), 2, &stop, &seats, &mut tell)
     }));
     assert!(ended.is_err(), "the panic reaches the caller");
 }

@@ -36,7 +36,7 @@ impl Haggler {
 
     fn offer(&self) -> Move {
         let step = (self.draw(1) % 4_000) as u32;
-        let far = self.draw(2) % 10 == 0;
+        let far = self.draw(2).is_multiple_of(10);
         Move::Offer(Price(match (self.role, far) {
             (Role::Buyer, false) | (Role::Seller, true) => self.reserve.saturating_sub(step),
             (Role::Seller, false) | (Role::Buyer, true) => self.reserve + step,
@@ -52,7 +52,7 @@ impl Seat for Haggler {
         );
         self.role = brief.role;
         self.reserve = brief.reserve.cents();
-        if self.draw(3) % 40 == 0 {
+        if self.draw(3).is_multiple_of(40) {
             Err(Fault::Trap.into())
         } else {
             Ok(())
@@ -85,7 +85,7 @@ impl Seat for Haggler {
             chance as usize % 50
         };
         let talk = "x".repeat(talk_bytes);
-        let belief = (chance % 2 == 0).then_some(Belief {
+        let belief = chance.is_multiple_of(2).then_some(Belief {
             reserve: Price(7),
             spread: Price(1),
         });

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, Mutex};
 
 use arena_core::catalog::draw_scenario;
 use arena_core::entry::{Close, Entry};
@@ -15,7 +14,7 @@ use arena_core::seat::Seat;
 use arena_runner::SeatRequest;
 use arena_runner::event::{RunEvent, RunStatus};
 
-use crate::stage::{Stage, bytes, entries, hagglers};
+use crate::stage::{Farthest, Stage, WINDOW, bytes, entries, hagglers};
 
 #[test]
 fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
@@ -135,22 +134,14 @@ fn a_seat_that_cannot_be_made_faults_before_the_first_turn() {
 
 #[test]
 fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
-    const WINDOW: u64 = 2 * 64;
     let stage = Stage::new(30);
-    let farthest = Mutex::new(0);
-    let moved = Condvar::new();
+    let farthest = Farthest::default();
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
-        let mut far = farthest.lock().expect("nobody panics");
-        *far = u64::max(*far, request.pair_index);
-        moved.notify_all();
+        farthest.note(request.pair_index);
         if request.pair_index == 0 && request.leg == 1 && request.role == Role::Seller {
             // The first pair ends only after the other worker has come as far as it may.
-            while *far < WINDOW - 1 {
-                far = moved.wait(far).expect("nobody panics");
-            }
-            assert_eq!(*far, WINDOW - 1);
+            assert_eq!(farthest.wait(WINDOW - 1), WINDOW - 1);
         }
-        drop(far);
         hagglers(request)
     };
     let folder = tempfile::tempdir().expect("a folder for the test");

@@ -160,10 +160,13 @@ fn refuse(stage: &Stage, folder: &Path) -> RunError {
     error
 }
 
+/// Turns a job's announcement into that of another.
+type Change = fn(&mut Announcement);
+
 #[test]
 fn a_log_of_another_tournament_is_refused_with_the_field_that_differs() {
     let stage = Stage::new(1);
-    let change: [(&str, fn(&mut Announcement)); 11] = [
+    let change: [(&str, Change); 11] = [
         ("name", |other| other.name.push('x')),
         ("seed", |other| other.seed += 1),
         ("item_count", |other| other.item_count += 1),
@@ -207,7 +210,7 @@ fn a_log_of_another_tournament_is_refused_with_the_field_that_differs() {
 #[test]
 fn a_longer_config_or_engine_is_a_difference_too() {
     let stage = Stage::new(1);
-    let change: [fn(&mut Announcement); 4] = [
+    let change: [Change; 4] = [
         |other| other.config_toml.push('\n'),
         |other| other.config_toml.truncate(20),
         |other| other.engine.push_str("\nmore=1"),
@@ -237,6 +240,9 @@ fn leg_of(entries: &mut [Entry], place: usize) -> &mut MatchRecord {
     }
 }
 
+/// Makes a sound log one that no run writes.
+type Tampering<'a> = &'a dyn Fn(&mut Vec<Entry>);
+
 #[test]
 fn entries_out_of_order_are_refused_by_number_and_left_as_they_are() {
     let stage = Stage::new(1);
@@ -258,7 +264,6 @@ fn entries_out_of_order_are_refused_by_number_and_left_as_they_are() {
             void_count: 0,
         })
     };
-    type Tampering<'a> = &'a dyn Fn(&mut Vec<Entry>);
     let cases: [(&str, u64, Tampering<'_>); 13] = [
         ("the legs of a pair are swapped", 1, &|entries| {
             entries.swap(1, 2)

@@ -4,6 +4,8 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use arena_core::catalog::{Catalog, uniform};
 use arena_core::config::TournamentConfig;
@@ -139,4 +141,38 @@ pub fn entries(folder: &Path) -> Vec<Entry> {
         entries.push(Entry::decode(bytes).expect("the runner writes sound entries"));
     }
     entries
+}
+
+/// How far pairs may be begun ahead of the log by two workers.
+pub const WINDOW: u64 = 2 * 64;
+
+/// How far the pairs of a run have been begun, for seats that wait for it.
+#[derive(Default)]
+pub struct Farthest {
+    pair_index: Mutex<u64>,
+    moved: Condvar,
+}
+
+impl Farthest {
+    /// Notes that a seat of this pair is made.
+    pub fn note(&self, pair_index: u64) {
+        let mut farthest = self.pair_index.lock().expect("nobody panics");
+        *farthest = u64::max(*farthest, pair_index);
+        self.moved.notify_all();
+    }
+
+    /// Returns how far pairs have come once they are at `wanted`, and some time after, for
+    /// whoever might go further.
+    pub fn wait(&self, wanted: u64) -> u64 {
+        let farthest = self.pair_index.lock().expect("nobody panics");
+        let come = self
+            .moved
+            .wait_while(farthest, |farthest| *farthest < wanted);
+        let come = come.expect("nobody panics");
+        let further = |farthest: &mut u64| *farthest <= wanted;
+        let waited = self
+            .moved
+            .wait_timeout_while(come, Duration::from_millis(300), further);
+        *waited.expect("nobody panics").0
+    }
 }

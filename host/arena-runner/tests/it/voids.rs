@@ -103,7 +103,7 @@ fn split(folder: &Path) -> (Vec<Entry>, Vec<VoidRecord>) {
 
 /// Pairs 0, 5, 10, ... fail, by turns once and twice.
 fn now_and_then(pair_index: u64) -> u32 {
-    if pair_index % 5 == 0 {
+    if pair_index.is_multiple_of(5) {
         1 + (pair_index % 2) as u32
     } else {
         0
