@@ -51,6 +51,10 @@ pub fn leak_of(secret: Price, talk: &str) -> Leak {
 }
 
 fn digit_of(character: char) -> Option<u64> {
+    // Nearly all talk is ASCII, and this is called for every character of a tournament.
+    if character.is_ascii() {
+        return character.to_digit(10).map(u64::from);
+    }
     let code = u32::from(character);
     let zero = ZEROS
         .iter()
@@ -59,11 +63,12 @@ fn digit_of(character: char) -> Option<u64> {
 }
 
 fn is_invisible(character: char) -> bool {
-    matches!(
-        u32::from(character),
-        0xAD | 0x34F | 0x61C | 0x180E | 0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x206F
-            | 0xFE00..=0xFE0F | 0xFEFF | 0xE0000..=0xE007F
-    )
+    !character.is_ascii()
+        && matches!(
+            u32::from(character),
+            0xAD | 0x34F | 0x61C | 0x180E | 0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x206F
+                | 0xFE00..=0xFE0F | 0xFEFF | 0xE0000..=0xE007F
+        )
 }
 
 /// Returns whether the character may stand inside a number: a decimal point or comma, or a
@@ -104,14 +109,17 @@ impl Number {
             self.push_digit(digit);
             return None;
         }
+        if self.length == 0 {
+            return None;
+        }
         match separator_of(character) {
-            Some(mark) if self.length > 0 && self.pending.is_none() => {
+            Some(mark) if self.pending.is_none() => {
                 self.pending = Some(mark);
                 None
             }
             _ => {
                 let ended = std::mem::take(self);
-                (ended.length > 0 && !ended.overflown).then_some(ended)
+                (!ended.overflown).then_some(ended)
             }
         }
     }
