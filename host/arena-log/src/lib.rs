@@ -8,6 +8,7 @@
 
 pub mod error;
 mod frame;
+mod medium;
 pub mod reader;
 pub mod writer;
 

@@ -6,13 +6,14 @@
 //!
 //! Not here: judging where a log that was left behind may go on; whoever reads it decides.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
+use crate::medium::{self, Medium};
 use crate::reader::LogReader;
-use crate::{Boundary, ENTRY_BYTES_MAX, FILE_NAME, frame, path_in};
+use crate::{Boundary, ENTRY_BYTES_MAX, frame, path_in};
 
 /// Most bytes that are written together, frames included.
 pub const GROUP_BYTES_MAX: usize = 16 << 20;
@@ -38,7 +39,7 @@ impl LogWriter {
     /// The folder holds a log or anything else, or cannot be written.
     pub fn create(folder: &Path) -> Result<LogWriter, LogError> {
         let path = path_in(folder);
-        prepare_folder(folder)?;
+        medium::prepare_folder(folder)?;
         let mut options = OpenOptions::new();
         let opened = options.read(true).append(true).create_new(true).open(&path);
         let file = opened.map_err(|source| match source.kind() {
@@ -49,10 +50,10 @@ impl LogWriter {
                 source,
             },
         })?;
-        lock(&file, &path)?;
+        medium::lock(&file, &path)?;
         let mut writer = LogWriter::at(Box::new(file), path, Boundary::START);
         writer.write_header()?;
-        sync_folder(folder)?;
+        medium::sync_folder(folder)?;
         Ok(writer)
     }
 
@@ -71,7 +72,7 @@ impl LogWriter {
                 source,
             },
         })?;
-        lock(&file, &path)?;
+        medium::lock(&file, &path)?;
         Ok(Reopened { file, path })
     }
 
@@ -258,82 +259,14 @@ impl Boundary {
     };
 }
 
-/// What a log is written to: a file, or in tests a disk that fails.
-trait Medium: Write {
-    /// Drops everything after the first `length` bytes.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Returns once everything is on the disk.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Medium for File {
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-}
-
-fn lock(file: &File, path: &Path) -> Result<(), LogError> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => LogError::Locked {
-            path: path.to_owned(),
-        },
-        TryLockError::Error(source) => LogError::Io {
-            doing: "lock",
-            path: path.to_owned(),
-            source,
-        },
-    })
-}
-
-/// Creates the folder where it does not exist; refuses one that holds anything but a log.
-fn prepare_folder(folder: &Path) -> Result<(), LogError> {
-    let error = |doing| {
-        move |source| LogError::Io {
-            doing,
-            path: folder.to_owned(),
-            source,
-        }
-    };
-    if !folder.exists() {
-        fs::create_dir_all(folder).map_err(error("create"))?;
-        let parent = folder
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        return sync_folder(parent.unwrap_or(Path::new(".")));
-    }
-    for file in fs::read_dir(folder).map_err(error("list"))? {
-        let name = file.map_err(error("list"))?.file_name();
-        if name != FILE_NAME {
-            let name = name.to_string_lossy().into_owned();
-            return Err(LogError::ForeignFile {
-                folder: folder.to_owned(),
-                name,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Makes new names in `folder` durable.
-fn sync_folder(folder: &Path) -> Result<(), LogError> {
-    let synced = File::open(folder).and_then(|handle| handle.sync_all());
-    synced.map_err(|source| LogError::Io {
-        doing: "sync",
-        path: folder.to_owned(),
-        source,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::io::Write;
     use std::rc::Rc;
 
     use super::*;
+    use crate::FILE_NAME;
 
     /// What a failing disk holds, and how it fails.
     #[derive(Debug, Default)]

@@ -22,7 +22,8 @@ use crate::worker::{BATCH_PAIRS_MAX, Delivery, Failure, PlayedPair, Worker};
 use crate::{Job, WORKERS_MAX};
 
 /// How many pairs each worker may be ahead of the log, on average.
-const WINDOW_PAIRS: u64 = 64;
+/// More than what is played during a sync of the file.
+const WINDOW_PAIRS: u64 = 128;
 /// Deliveries that may be on their way, for each worker.
 const DELIVERIES: usize = 4;
 /// Stack of a worker in bytes: a guest's host calls run on it.
@@ -90,6 +91,7 @@ struct Dispatcher<'e> {
     told_at: Instant,
     voids_told: u32,
     synced_at: Instant,
+    synced_bytes: u64,
 }
 
 impl<'e> Dispatcher<'e> {
@@ -100,6 +102,7 @@ impl<'e> Dispatcher<'e> {
         events: &'e mut dyn FnMut(RunEvent),
     ) -> Dispatcher<'e> {
         let now = Instant::now();
+        let synced_bytes = writer.byte_count();
         Dispatcher {
             writer,
             counts,
@@ -110,6 +113,7 @@ impl<'e> Dispatcher<'e> {
             told_at: now,
             voids_told: 0,
             synced_at: now,
+            synced_bytes,
         }
     }
 
@@ -225,9 +229,10 @@ impl<'e> Dispatcher<'e> {
                 (self.events)(RunEvent::Progress { counts, pair_count });
             }
         }
-        if now - self.synced_at >= SYNC_INTERVAL {
-            self.synced_at = now;
+        if now - self.synced_at >= SYNC_INTERVAL && self.synced_bytes != self.writer.byte_count() {
             self.writer.sync()?;
+            self.synced_at = now;
+            self.synced_bytes = self.writer.byte_count();
         }
         Ok(())
     }

@@ -169,67 +169,77 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         })
     }
 
+    /// Plays a pair until it counts, but not more often than allowed.
     fn play_pair(&mut self, index: u64) -> Result<PlayedPair, Unfinished> {
         let plan = self.job.schedule.pair(index);
         let scenario = self.take_scenario(&plan);
+        let counts = Counts {
+            pairs_done: 1,
+            ..Counts::default()
+        };
+        let mut pair = PlayedPair {
+            index,
+            entries: Vec::with_capacity(2),
+            counts,
+        };
         let voided_before = if index == self.first.0 {
             self.first.1
         } else {
             0
         };
-        let mut counts = Counts {
-            pairs_done: 1,
-            ..Counts::default()
-        };
-        let mut entries = Vec::with_capacity(2);
-        for attempt in 0..VOID_ATTEMPTS_MAX {
-            let voided = match self.play_legs(&plan, &scenario) {
+        let mut last = None;
+        for attempt in voided_before..voided_before + VOID_ATTEMPTS_MAX {
+            match self.play_legs(&plan, &scenario) {
                 Ok(records) => {
                     for record in records {
-                        counts.add_match(&record);
-                        entries.push(Entry::Match(record).encode());
+                        pair.counts.add_match(&record);
+                        pair.entries.push(Entry::Match(record).encode());
                     }
                     self.scenario = Some((plan.item_index, plan.repetition, scenario));
-                    return Ok(PlayedPair {
-                        index,
-                        entries,
-                        counts,
-                    });
+                    return Ok(pair);
                 }
                 Err(LegEnd::Stopped) => return Err(Unfinished::Stopped),
-                Err(LegEnd::Voided(voided)) => voided,
-            };
-            counts.void_count += 1;
-            let attempts = attempt + 1;
-            let attempt = voided_before + attempt;
-            let Voided { reason, detail, .. } = voided;
-            entries.push(
-                Entry::Void(VoidRecord {
-                    pair_index: index,
-                    attempt,
-                    reason,
-                })
-                .encode(),
-            );
-            let last = Voiding {
-                pair_index: index,
-                attempt,
-                reason,
-                detail,
-            };
-            let sent = self.deliveries.send(Delivery::Voided(last.clone()));
-            sent.map_err(|_| Unfinished::Abandoned)?;
-            if attempts == VOID_ATTEMPTS_MAX {
-                let error = RunError::Voided { attempts, last };
-                let failure = Failure {
-                    index,
-                    error,
-                    voids: entries,
-                };
-                return Err(Unfinished::Failed(Box::new(failure)));
+                Err(LegEnd::Voided(voided)) => {
+                    last = Some(self.note_void(&mut pair, attempt, voided)?);
+                }
             }
         }
-        unreachable!("the last attempt returns")
+        let last = last.expect("a pair is played at least once");
+        let error = RunError::Voided {
+            attempts: VOID_ATTEMPTS_MAX,
+            last,
+        };
+        Err(Unfinished::Failed(Box::new(Failure {
+            index,
+            error,
+            voids: pair.entries,
+        })))
+    }
+
+    /// Puts a void on the pair's record and tells it.
+    fn note_void(
+        &self,
+        pair: &mut PlayedPair,
+        attempt: u32,
+        voided: Voided,
+    ) -> Result<Voiding, Unfinished> {
+        let (pair_index, Voided { reason, detail, .. }) = (pair.index, voided);
+        pair.counts.void_count += 1;
+        let record = VoidRecord {
+            pair_index,
+            attempt,
+            reason,
+        };
+        pair.entries.push(Entry::Void(record).encode());
+        let voiding = Voiding {
+            pair_index,
+            attempt,
+            reason,
+            detail,
+        };
+        let sent = self.deliveries.send(Delivery::Voided(voiding.clone()));
+        sent.map_err(|_| Unfinished::Abandoned)?;
+        Ok(voiding)
     }
 
     /// Returns the pair's scenario, which neighbours in the schedule share.

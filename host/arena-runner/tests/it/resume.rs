@@ -240,8 +240,64 @@ fn leg_of(entries: &mut [Entry], place: usize) -> &mut MatchRecord {
     }
 }
 
-/// Makes a sound log one that no run writes.
-type Tampering<'a> = &'a dyn Fn(&mut Vec<Entry>);
+fn void(pair_index: u64, attempt: u32) -> Entry {
+    Entry::Void(VoidRecord {
+        pair_index,
+        attempt,
+        reason: VoidReason::Host,
+    })
+}
+
+fn close(match_count: u64) -> Entry {
+    Entry::Close(Close {
+        match_count,
+        void_count: 0,
+    })
+}
+
+/// Makes a sound log of ten pairs one that no run writes.
+type Tampering = fn(&mut Vec<Entry>);
+
+/// What was done, the first entry that is out of order, and how to do it.
+const TAMPERINGS: [(&str, u64, Tampering); 13] = [
+    ("the legs of a pair are swapped", 1, |entries| {
+        entries.swap(1, 2)
+    }),
+    ("two pairs are swapped", 3, |entries| {
+        entries[3..7].rotate_left(2)
+    }),
+    ("a pair is missing", 3, |entries| drop(entries.drain(3..5))),
+    ("a leg is there twice", 2, |entries| {
+        entries.insert(1, entries[1].clone())
+    }),
+    ("another agent plays", 5, |entries| {
+        leg_of(entries, 5).agents[0] ^= 1
+    }),
+    ("another seed was given", 6, |entries| {
+        leg_of(entries, 6).seeds[1] += 1
+    }),
+    ("another item is sold", 6, |entries| {
+        leg_of(entries, 6).item_index += 1
+    }),
+    ("a void is between the legs", 2, |entries| {
+        entries.insert(2, void(0, 0))
+    }),
+    ("a void is of another pair", 3, |entries| {
+        entries.insert(3, void(0, 0))
+    }),
+    ("a void is missing", 3, |entries| {
+        entries.insert(3, void(1, 1))
+    }),
+    ("the close comes early", 19, |entries| {
+        drop(entries.drain(19..21))
+    }),
+    ("the close counts wrong", 21, |entries| {
+        entries[21] = close(19)
+    }),
+    ("something follows the close", 22, |entries| {
+        entries.push(close(20))
+    }),
+];
 
 #[test]
 fn entries_out_of_order_are_refused_by_number_and_left_as_they_are() {
@@ -250,62 +306,8 @@ fn entries_out_of_order_are_refused_by_number_and_left_as_they_are() {
     stage
         .run(whole.path(), 1, &hagglers)
         .expect("hagglers play to the end");
-    let good = entries(whole.path());
-    let void = |pair_index, attempt| {
-        Entry::Void(VoidRecord {
-            pair_index,
-            attempt,
-            reason: VoidReason::Host,
-        })
-    };
-    let close = |match_count| {
-        Entry::Close(Close {
-            match_count,
-            void_count: 0,
-        })
-    };
-    let cases: [(&str, u64, Tampering<'_>); 13] = [
-        ("the legs of a pair are swapped", 1, &|entries| {
-            entries.swap(1, 2)
-        }),
-        ("two pairs are swapped", 3, &|entries| {
-            entries.swap(3, 5);
-            entries.swap(4, 6);
-        }),
-        ("a pair is missing", 3, &|entries| drop(entries.drain(3..5))),
-        ("a leg is there twice", 2, &|entries| {
-            entries.insert(1, entries[1].clone())
-        }),
-        ("another agent plays", 5, &|entries| {
-            leg_of(entries, 5).agents[0] ^= 1
-        }),
-        ("another seed was given", 6, &|entries| {
-            leg_of(entries, 6).seeds[1] += 1
-        }),
-        ("another item is sold", 6, &|entries| {
-            leg_of(entries, 6).item_index += 1
-        }),
-        ("a void is between the legs", 2, &|entries| {
-            entries.insert(2, void(0, 0))
-        }),
-        ("a void is of another pair", 3, &|entries| {
-            entries.insert(3, void(0, 0))
-        }),
-        ("a void is missing", 3, &|entries| {
-            entries.insert(3, void(1, 1))
-        }),
-        ("the close comes early", 19, &|entries| {
-            drop(entries.drain(19..21))
-        }),
-        ("the close counts wrong", 21, &|entries| {
-            entries[21] = close(19)
-        }),
-        ("something follows the close", 22, &|entries| {
-            entries.push(close(20))
-        }),
-    ];
-    for (name, wanted, tamper) in cases {
-        let mut entries = good.clone();
+    for (name, wanted, tamper) in TAMPERINGS {
+        let mut entries = entries(whole.path());
         tamper(&mut entries);
         let folder = folder();
         let mut writer = LogWriter::create(folder.path()).expect("an empty folder");

@@ -144,7 +144,7 @@ pub fn entries(folder: &Path) -> Vec<Entry> {
 }
 
 /// How far pairs may be begun ahead of the log by two workers.
-pub const WINDOW: u64 = 2 * 64;
+pub const WINDOW: u64 = 2 * 128;
 
 /// How far the pairs of a run have been begun, for seats that wait for it.
 #[derive(Default)]

@@ -10,7 +10,9 @@ use arena_core::fault::{SeatError, VoidReason};
 use arena_core::record::VoidRecord;
 use arena_core::scenario::{Brief, Role};
 use arena_core::seat::{Seat, Usage};
+use arena_core::seed::Stream;
 use arena_core::turn::{End, Event, Reply};
+use arena_log::path_in;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunEvent, Voiding};
 use arena_runner::{SeatRequest, VOID_ATTEMPTS_MAX};
@@ -214,5 +216,40 @@ fn a_pair_that_keeps_failing_stops_the_run_by_name_and_can_be_gone_on_with() {
             .run(folder.path(), workers, &hagglers)
             .expect("the log is closed");
         assert_eq!(again.counts, summary.counts);
+    }
+}
+
+#[test]
+fn a_killed_run_over_a_failing_host_keeps_the_voids_that_are_whole_and_the_same_matches() {
+    const SEED: u64 = 5;
+    let stage = Stage::new(4);
+    let smooth = tempfile::tempdir().expect("a folder for the test");
+    stage
+        .run(smooth.path(), 1, &hagglers)
+        .expect("hagglers play to the end");
+    let (wanted, _) = split(smooth.path());
+    let failing = |folder: &Path, workers| {
+        let host = FailingHost::new(now_and_then);
+        stage
+            .run(folder, workers, &|request| host.seat(request))
+            .expect("it comes round")
+    };
+    let rough = tempfile::tempdir().expect("a folder for the test");
+    failing(rough.path(), 1);
+    let left = bytes(rough.path());
+    for point in 0..20 {
+        let mut stream = Stream::derive(SEED, "kill", &[point]);
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let kept = stream.below(left.len() as u64) as usize;
+        std::fs::write(path_in(folder.path()), &left[..kept]).expect("the disk works");
+        let summary = failing(folder.path(), 1 + stream.below(4) as usize);
+        let (matches, voids) = split(folder.path());
+        assert!(matches == wanted, "seed {SEED} point {point}");
+        assert_eq!(summary.counts.void_count, voids.len() as u64);
+        // The log is read, and every void with it, before a closed one is left alone.
+        let again = stage
+            .run(folder.path(), 1, &hagglers)
+            .expect("the log is closed");
+        assert_eq!(again.counts, summary.counts, "seed {SEED} point {point}");
     }
 }
