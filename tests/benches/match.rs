@@ -7,6 +7,7 @@
 //! how to read the figures. Nothing is judged here.
 
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -120,15 +121,11 @@ fn native_seat(agent: u16) -> Box<dyn Seat> {
 
 fn open_sandbox() -> (Sandbox, [LoadedAgent; 2]) {
     let program = std::env::current_exe().expect("the benchmark has a file");
-    let settings = SandboxSettings {
-        limits: Limits::default(),
-        slots: 2,
-        cache_dir: None,
-        compile_worker: CompileWorker {
-            program,
-            args: vec![COMPILE_WORKER.to_owned()],
-        },
+    let worker = CompileWorker {
+        program,
+        args: vec![COMPILE_WORKER.to_owned()],
     };
+    let settings = SandboxSettings::new(Limits::default(), 2, worker);
     let sandbox = Sandbox::new(&settings).expect("the sandbox opens");
     let agents = AGENTS.map(|name| {
         let builtin = arena_agents::find(name).expect("the agent is built in");
@@ -285,9 +282,9 @@ fn rate(fixture: &Fixture, legs: &[MatchRecord; 2]) -> Report {
     Report::build(&fixture.announcement, &tally, &ReportOptions::default())
 }
 
-fn main() {
+fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(COMPILE_WORKER) {
-        std::process::exit(i32::from(arena_sandbox::worker::serve()));
+        return arena_sandbox::worker::serve();
     }
     let mut criterion = Criterion::default().configure_from_args();
     let (sandbox, agents) = open_sandbox();
@@ -302,4 +299,5 @@ fn main() {
     bench_matches(&mut criterion, "native", &|agent, _| Ok(native_seat(agent)));
     bench_pairs(&mut criterion);
     criterion.final_summary();
+    ExitCode::SUCCESS
 }
