@@ -2,5 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod kit;
+
+mod bombs;
+mod golden;
+mod hostile;
 mod negmas;
+mod resume;
 mod tidy;

@@ -4,8 +4,6 @@
 //! What was recorded, with the formulas, is described in `cases/negmas/README.md`. Strategies
 //! play natively here; that components play as their native twins do is a test of its own.
 
-use std::path::Path;
-
 use arena_core::price::Price;
 use arena_core::record::Outcome;
 use arena_core::referee::{Played, play};
@@ -42,7 +40,7 @@ struct Match {
 }
 
 fn recorded() -> Recorded {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/negmas/offers.json");
+    let path = crate::kit::root().join("tests/cases/negmas/offers.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -1,0 +1,13 @@
+;; Puts more into a prompt than a call may carry.
+;; expect: fault protocol | fault fuel
+(import "arena:negotiation/inference@0.1.0" "[static]chat.open"
+  (func $open (param i32 i32 i32)))
+(import "arena:negotiation/inference@0.1.0" "[method]chat.add"
+  (func $add (param i32 i32 i32 i32 i32)))
+(data (i32.const 2048) "echo")
+(func (export "act") (param i32 i32) (result i32)
+  (drop (memory.grow (i32.const 200)))
+  (call $open (i32.const 2048) (i32.const 4) (i32.const 3072))
+  (call $add (i32.load (i32.const 3076)) (i32.const 1) (i32.const 2048) (i32.const 0x00b00000)
+    (i32.const 3200))
+  (call $reject))

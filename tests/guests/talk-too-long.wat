@@ -1,0 +1,8 @@
+;; Says one byte more than is allowed.
+;; expect: fault talk-too-long
+(func (export "act") (param i32 i32) (result i32)
+  (memory.fill (i32.const 8192) (i32.const 65) (i32.const 1025))
+  (drop (call $reject))
+  (i32.store (i32.const 1036) (i32.const 8192))
+  (i32.store (i32.const 1040) (i32.const 1025))
+  (i32.const 1024))

@@ -1,0 +1,3 @@
+;; Traps when it is briefed.
+;; expect: fault trap
+(func (export "begin") (param i32) (unreachable))

@@ -1,0 +1,4 @@
+;; Traps in the core start function.
+;; expect: fault trap
+(func $die (unreachable))
+(start $die)
