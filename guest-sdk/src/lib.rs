@@ -18,6 +18,8 @@ pub mod math;
 pub mod negmas;
 pub mod params;
 pub mod phrase;
+pub mod prompt;
+pub mod reply;
 pub mod rng;
 pub mod tactic;
 pub mod trace;
