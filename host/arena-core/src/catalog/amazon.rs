@@ -2,9 +2,12 @@
 //!
 //! Each file is an array of objects whose fields are all strings. With the shown price
 //! P = max(`list_price`, `highest_price`), the cost is C = `lowest_price` and the budget a
-//! factor times P, as in the dataset's own code (arXiv 2402.15813). Files are taken in the
-//! order of their names, whatever order they come in. Nothing is guessed: a row that cannot be
-//! read is an error that names its file, place and field.
+//! factor times P, as in the dataset's own code (arXiv 2402.15813), here rounded down to the
+//! cent: nobody can pay 0.2 cents. At factor 0.8, the 930 published products are 886 with
+//! 0.8 P > C and 44 with 0.8 P < C; of the 886, six lie within a cent and have B = C.
+//!
+//! Files are taken in the order of their names, whatever order they come in. Nothing is
+//! guessed: a row that cannot be read is an error that names its file, place and field.
 //!
 //! Not here: reading the folder, and the factor (the tournament file's).
 
@@ -58,13 +61,14 @@ pub fn import(files: &[(String, String)]) -> Result<Catalog, CatalogError> {
                     file: file.to_owned(),
                 });
             }
-            let entry = Fields {
+            let fields = Fields {
                 file,
                 index,
                 values: &row.0,
-            }
-            .entry()?;
-            let title = entry.item.title.clone();
+            };
+            let entry = fields.entry()?;
+            // The whole title counts: two long ones may be equal up to where they are cut.
+            let title = fields.filled("title")?.to_owned();
             if let Some(earlier) = titles.insert(title, entry.item.id.clone()) {
                 let detail = format!("is also the title of `{earlier}`");
                 return Err(field_error(file, index, "title", detail));

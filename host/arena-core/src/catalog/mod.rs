@@ -9,6 +9,7 @@ pub mod amazon;
 pub mod synthetic;
 pub mod uniform;
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use borsh::BorshSerialize;
@@ -68,6 +69,25 @@ impl Budget {
             Budget::Factor => {
                 let cents = u64::from(list_price.cents()) * u64::from(factor_milli) / 1_000;
                 Price(u32::try_from(cents).expect("catalog prices and factors are bounded"))
+            }
+        }
+    }
+}
+
+impl CatalogEntry {
+    /// Compares the budget at a factor in thousandths with the cost, before the budget is
+    /// rounded down to the cent: `Greater` means a deal is possible.
+    ///
+    /// Published counts of feasible items are made this way. In whole cents, an item with less
+    /// than a cent between the two has a budget equal to its cost.
+    pub fn room_at(&self, factor_milli: u32) -> Ordering {
+        match self.budget {
+            Budget::Fixed(budget) => budget.cmp(&self.cost),
+            Budget::Factor => {
+                let milli_cents =
+                    |price: Price, milli: u32| u64::from(price.cents()) * u64::from(milli);
+                let budget = milli_cents(self.item.list_price, factor_milli);
+                budget.cmp(&milli_cents(self.cost, 1_000))
             }
         }
     }
