@@ -1,5 +1,6 @@
 //! Whole reports: their shape, their order, and that odd results leave no NaN in them.
 
+use arena_core::catalog::uniform;
 use arena_core::entry::{AgentEntry, Announcement};
 use arena_core::fault::Fault;
 use arena_core::price::Price;
@@ -8,6 +9,8 @@ use arena_core::report::{Report, ReportOptions};
 use arena_core::scenario::{Horizon, Role};
 use arena_core::seat::Usage;
 use arena_core::statistics::Tally;
+use arena_core::statistics::metric::Metric;
+use arena_core::statistics::reference::SECOND_BEST_UNIFORM;
 use arena_core::turn::Move;
 use proptest::prelude::*;
 
@@ -168,6 +171,74 @@ fn metrics_are_written_by_name_in_table_order() {
     let text = serde_json::to_string(&report.rows[0].metrics).expect("metrics are plain");
     let start = "{\"reward\":0.65,\"deal-rate\":1.0,\"surplus-share\":0.65,\"agreement\":1.0,";
     assert!(text.starts_with(start), "{text}");
+}
+
+/// A tournament file whose catalog is of this kind.
+fn file(catalog: &str) -> String {
+    let agent = |name| format!("[[agents]]\nname = '{name}'\ncomponent = 'builtin:linear'\n");
+    format!(
+        "name = 'test'\n[catalog]\n{catalog}\n{}{}",
+        agent("a"),
+        agent("b")
+    )
+}
+
+#[test]
+fn the_second_best_line_is_drawn_on_the_uniform_catalog_only() {
+    let line = |catalog: &str| {
+        let announcement = announcement(&["a", "b"], &file(catalog));
+        Report::build(&announcement, &Tally::new(2, 0), &OPTIONS)
+            .references
+            .second_best_efficiency
+    };
+    let uniform = "kind = 'uniform'\nitems = 10\nlow = '$0'\nhigh = '$100'";
+    assert_eq!(line(uniform), Some(0.843_75));
+    assert_eq!(line("kind = 'synthetic'\nitems = 10"), None);
+}
+
+#[test]
+fn the_linear_equilibrium_is_at_the_second_best_line() {
+    // Chatterjee and Samuelson 1983: with reserves uniform on [0, 1] and the price half way
+    // between the offers, the buyer offers 2v/3 + 1/12 and the seller asks 2c/3 + 1/4; they
+    // trade where the offer is not below, which is where v - c is at least 1/4.
+    let catalog = uniform::generate(20_000, Price(0), Price(1_000_000), 1);
+    let mut tally = Tally::new(2, 0);
+    for (item, entry) in (0_u32..).zip(&catalog.entries) {
+        let budget = entry.budget.at_factor(entry.item.list_price, 1_000);
+        let offer = 8 * u64::from(budget.cents()) + 1_000_000;
+        let ask = 8 * u64::from(entry.cost.cents()) + 3_000_000;
+        let price = Price(u32::try_from((offer + ask) / 24).expect("below the highest reserve"));
+        let outcome = if offer >= ask {
+            Outcome::Deal { price }
+        } else {
+            Outcome::TimedOut
+        };
+        let mut legs = pair(item, [0, 1], [outcome; 2]);
+        for leg in &mut legs {
+            (leg.budget, leg.cost, leg.list_price) = (budget, entry.cost, entry.item.list_price);
+        }
+        tally.add_pair(&legs).expect("a pair");
+    }
+    let report = Report::build(&announcement(&["a", "b"], ""), &tally, &OPTIONS);
+    for row in &report.rows {
+        let found = row
+            .metrics
+            .get(Metric::AllocativeEfficiency)
+            .expect("half is feasible");
+        assert!((found - SECOND_BEST_UNIFORM).abs() < 0.01, "{found}");
+        let deals = row
+            .metrics
+            .get(Metric::DealRate)
+            .expect("matches were played");
+        assert!((deals - 9.0 / 32.0).abs() < 0.01, "{deals}");
+        assert_eq!(row.metrics.get(Metric::FalseAgreement), Some(0.0));
+    }
+    assert!(
+        report
+            .references
+            .feasible_rate
+            .is_some_and(|rate| (rate - 0.5).abs() < 0.01)
+    );
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {

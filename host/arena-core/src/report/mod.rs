@@ -15,11 +15,12 @@ use crate::config::{CatalogKind, TournamentConfig};
 use crate::entry::Announcement;
 use crate::fault::{Fault, VoidReason};
 use crate::scenario::Role;
+use crate::statistics::Tally;
 use crate::statistics::bootstrap::Estimate;
 use crate::statistics::compare::{SIGNIFICANCE, groups, holm, letter};
+use crate::statistics::inference::{AgentEstimates, Fragility, Rating};
 use crate::statistics::metric::{Mean, Metric, Metrics};
 use crate::statistics::reference::{References, SECOND_BEST_UNIFORM};
-use crate::statistics::{AgentEstimates, Fragility, Rating, Tally};
 
 /// How a report is made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! What a reader should know before trusting a report.
 
 use crate::entry::Announcement;
+use crate::statistics::Tally;
 use crate::statistics::bootstrap::BLOCKS_TRUSTED_MIN;
+use crate::statistics::inference::Rating;
 use crate::statistics::metric::Metric;
-use crate::statistics::{Rating, Tally};
 
 /// Returns all warnings, as whole clauses without a full stop.
 pub fn collect(announcement: &Announcement, tally: &Tally, rating: &Rating) -> Vec<String> {

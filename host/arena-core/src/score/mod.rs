@@ -9,7 +9,7 @@
 //! Not here: averages over matches (`statistics`), composites (nowhere: surplus and deal rate
 //! are only readable side by side).
 
-mod numbers;
+pub mod numbers;
 
 use crate::price::Price;
 use crate::record::{MatchRecord, Outcome, TurnRecord};
@@ -17,8 +17,7 @@ use crate::rules::breaks_reserve;
 use crate::scenario::Role;
 use crate::statistics::special::normal_crps;
 use crate::turn::Move;
-
-pub use numbers::Leak;
+use numbers::Leak;
 
 /// The least |B − C| that a reward is divided by, in cents. It keeps thin margins from blowing
 /// the ratio up.

@@ -12,6 +12,13 @@ use super::metric::{Mean, Metric};
 use super::reference::References;
 use super::{AgentTally, BlockSums, Tally};
 
+/// Fits of resamples times agents cubed that a rating may take: a thousand fits up to 158
+/// agents, fewer above, so that a large field is rated in seconds.
+pub const RATING_WORK_MAX: usize = 4_000_000_000;
+
+/// The fewest resamples that a rating is fitted to, however many agents there are.
+pub const RATING_RESAMPLES_MIN: usize = 50;
+
 /// An agent's headline numbers with intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AgentEstimates {
@@ -92,14 +99,17 @@ impl Tally {
         Estimate::new(gap(&|_| 1.0), &resampled)
     }
 
-    /// Fits Bradley-Terry strengths to all matches and to each resample.
+    /// Fits Bradley-Terry strengths to all matches and to each resample; in a very large field
+    /// only to the first resamples, see [`RATING_WORK_MAX`].
     pub fn rating(&self, resamples: &Resamples) -> Rating {
         let agent_count = self.agents.len();
         let all = self.duels(&|_| 1);
         let whole = fit(agent_count, &all, None);
         let mut points: Vec<Vec<Option<f64>>> = vec![Vec::new(); agent_count];
         let mut buyer_points = Vec::new();
-        for counts in resamples.iter() {
+        let cubed = agent_count.saturating_pow(3).max(1);
+        let fits = (RATING_WORK_MAX / cubed).max(RATING_RESAMPLES_MIN);
+        for counts in resamples.iter().take(fits) {
             let duels = self.duels(&|block| counts[block]);
             let again = fit(agent_count, &duels, Some(&whole));
             for (agent, value) in strengths_of_rated(&again, &duels).into_iter().enumerate() {

@@ -2,7 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::score::{Leak, Prospect, SeatMeasures};
+use crate::score::numbers::Leak;
+use crate::score::{Prospect, SeatMeasures};
 
 /// A mean under construction: a sum of weighted values and of their weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -18,7 +18,7 @@ pub mod bootstrap;
 pub mod bradley_terry;
 pub mod compare;
 pub mod fragility;
-mod inference;
+pub mod inference;
 pub mod metric;
 pub mod reference;
 pub mod special;
@@ -33,8 +33,6 @@ use crate::score::{SeatMeasures, measure};
 use fragility::PairSums;
 use metric::{Mean, Metrics};
 use reference::Scenarios;
-
-pub use inference::{AgentEstimates, Fragility, Rating};
 
 /// The most blocks that are kept.
 pub const BLOCKS_MAX: usize = 1_024;

@@ -10,7 +10,9 @@
 //! - *Second best*: the largest share of the gains from trade that any incentive-compatible,
 //!   individually rational and budget-balanced mechanism reaches when reserves are private:
 //!   27/32 for reserves drawn independently and uniformly (Myerson and Satterthwaite 1983,
-//!   section 5). Compare it with allocative efficiency. Elsewhere it is not computed.
+//!   section 5). Compare it with allocative efficiency. Elsewhere it is not computed: what the
+//!   two sides want of a product is not independent given its public price, and the bound for
+//!   independent draws would say nothing about it.
 //! - *Best fixed ladder*: the best of a grid of offer sequences that never listen, chosen after
 //!   the fact, against an opponent that takes anything not worse than its own reserve. The
 //!   buyer's k-th offer is list price × (opening + k × step), the seller's list price × (opening

@@ -1,7 +1,8 @@
 use arena_core::fault::Fault;
 use arena_core::record::Outcome;
 use arena_core::scenario::Role;
-use arena_core::score::{Attempts, Leak, Prospect, reward};
+use arena_core::score::numbers::Leak;
+use arena_core::score::{Attempts, Prospect, reward};
 use arena_core::seat::{ModelCall, Usage};
 use arena_core::turn::{Belief, Move};
 
