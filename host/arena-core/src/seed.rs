@@ -308,7 +308,11 @@ mod tests {
         }
 
         #[test]
-        fn a_sample_is_ascending_and_below_its_bound(root: u64, bound in 0_u32..200, share in 0..=100_u32) {
+        fn a_sample_is_ascending_and_below_its_bound(
+            root: u64,
+            bound in 0_u32..200,
+            share in 0..=100_u32,
+        ) {
             let count = bound * share / 100;
             let sampled = Stream::derive(root, "sample", &[]).sample(bound, count);
             prop_assert_eq!(sampled.len(), count as usize);

@@ -185,7 +185,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn synthetic_items_keep_every_bound(items in 1_u32..60, infeasible in 0_u32..=1_000, seed: u64) {
+    fn synthetic_items_keep_every_bound(
+        items in 1_u32..60,
+        infeasible in 0_u32..=1_000,
+        seed: u64,
+    ) {
         let catalog = synthetic::generate(items, infeasible, seed);
         prop_assert_eq!(catalog.entries.len(), items as usize);
         let ids: BTreeSet<_> = catalog.entries.iter().map(|entry| &entry.item.id).collect();

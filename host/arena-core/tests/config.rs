@@ -399,7 +399,8 @@ proptest! {
 
     #[test]
     fn no_match_is_larger_than_its_bound(
-        (turn_limit, retries, models, training) in (1_u32..30, 0_u32..5, any::<bool>(), any::<bool>()),
+        (turn_limit, retries) in (1_u32..30, 0_u32..5),
+        (models, training) in any::<(bool, bool)>(),
         (talk, trace, host_calls, calls) in (0_u32..300, 0_u32..300, 1_u32..50, 0_u32..4),
     ) {
         let limits = Limits {
@@ -429,7 +430,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_gives_a_config_or_a_place(place in 0..FULL.len(), cut in 0_usize..40, new in "[ -~\n]{0,4}") {
+    fn a_damaged_file_gives_a_config_or_a_place(
+        place in 0..FULL.len(),
+        cut in 0_usize..40,
+        new in "[ -~\n]{0,4}",
+    ) {
         let mut text = FULL.to_owned();
         let end = (place + cut).min(text.len());
         text.replace_range(place..end, &new);

@@ -12,7 +12,7 @@ pub const MATCH_BYTES_MAX: u64 = 4 << 20;
 /// Longest reply of a language model in bytes, whatever its number of tokens.
 pub const MODEL_REPLY_BYTES_MAX: u64 = 16 << 10;
 /// Most values that an agent with the training interface may report in one match.
-pub const METRICS_MAX: u64 = 256;
+pub const METRICS_MAX: u64 = 1_024;
 /// Longest name of a reported value in bytes.
 pub const METRIC_NAME_BYTES_MAX: u64 = 64;
 /// Bytes of a reply besides its talk, rounded up, as the sandbox counts lifted bytes.
