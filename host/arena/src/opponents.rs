@@ -24,13 +24,13 @@ pub enum Temper {
     Walks,
     /// Jumps between the smallest and the largest prices that there are.
     OddPrices,
-    /// Talks as long as is permitted.
+    /// Concedes, and talks as long as is permitted.
     LongTalk,
-    /// Says control characters, terminal commands and NUL.
+    /// Concedes, and says control characters, terminal commands and NUL.
     BinaryTalk,
-    /// Says text that reorders, hides or imitates other text.
+    /// Concedes, and says text that reorders, hides or imitates other text.
     BidiTalk,
-    /// Says what is meant to pass for instructions or for another turn.
+    /// Concedes, and says what is meant to pass for instructions or for another turn.
     Injects,
 }
 
@@ -115,7 +115,11 @@ impl Opponent {
                 Some(price) if suits(brief, price) => Move::Accept(None),
                 _ => Move::Reject,
             },
-            Temper::Concedes => {
+            Temper::Concedes
+            | Temper::LongTalk
+            | Temper::BinaryTalk
+            | Temper::BidiTalk
+            | Temper::Injects => {
                 let done = self.turn_index.min(CONCESSION_TURNS);
                 Move::Offer(between(best, brief.reserve, done, CONCESSION_TURNS))
             }
@@ -123,7 +127,7 @@ impl Opponent {
                 let index = (self.turn_index % ODD_PRICES.len() as u64) as usize;
                 Move::Offer(Price(ODD_PRICES[index]))
             }
-            _ => Move::Offer(best),
+            Temper::Stubborn | Temper::Walks => Move::Offer(best),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::render::transcript::{count, thousands};
 use crate::screen::{self, Paint, Tone};
 
 /// How much of an agent's description the table shows.
-const ABOUT_CHARS: usize = 72;
+const ABOUT_CHARS: usize = 78;
 
 /// Prints the list.
 ///

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_core::catalog::Catalog;
 use arena_core::config::TournamentConfig;
@@ -55,6 +56,8 @@ struct Entrant {
 /// # Errors
 /// An input is wrong, the log is another tournament's, or the machine failed.
 pub fn run(args: &RunArgs) -> Result<u8, CliError> {
+    // Before anything else, so that a Ctrl-C while agents compile is heard too.
+    let stop = interrupt::stop_flag()?;
     let prepared = prepare(args)?;
     let named = format!("{}-{}", prepared.config.name, prepared.config.seed);
     let out_dir = args
@@ -62,7 +65,14 @@ pub fn run(args: &RunArgs) -> Result<u8, CliError> {
         .clone()
         .unwrap_or_else(|| PathBuf::from(OUT_DIR).join(named));
     announce(&prepared, &out_dir);
-    let summary = play(&prepared, &out_dir)?;
+    if stop.load(Ordering::SeqCst) {
+        screen::remark(&format!(
+            "interrupted before the first match\nnext: {}",
+            same_command()
+        ));
+        return Ok(EXIT_INTERRUPTED);
+    }
+    let summary = play(&prepared, &out_dir, &stop)?;
     if summary.status == RunStatus::Interrupted {
         say_how_to_go_on(&summary);
         return Ok(EXIT_INTERRUPTED);
@@ -148,7 +158,7 @@ fn load_agents(
     Ok(entrants)
 }
 
-fn announce(prepared: &Prepared, out_dir: &std::path::Path) {
+fn announce(prepared: &Prepared, out_dir: &Path) {
     screen::remark(&format!(
         "{name}: {agents}, {items}, {matches}, seed {seed}, {workers}; log in {out}",
         name = prepared.config.name,
@@ -161,7 +171,7 @@ fn announce(prepared: &Prepared, out_dir: &std::path::Path) {
     ));
 }
 
-fn play(prepared: &Prepared, out_dir: &std::path::Path) -> Result<Summary, CliError> {
+fn play(prepared: &Prepared, out_dir: &Path, stop: &AtomicBool) -> Result<Summary, CliError> {
     let rules = Rules::new(&prepared.config.rules, &prepared.config.limits);
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat + '_>, SeatError> {
         let entrant = &prepared.agents[usize::from(request.agent)];
@@ -180,15 +190,14 @@ fn play(prepared: &Prepared, out_dir: &std::path::Path) -> Result<Summary, CliEr
         workers: prepared.workers,
         seats: &seats,
     };
-    let stop = interrupt::stop_flag()?;
     let mut progress = Progress::new();
-    let outcome = arena_runner::run(&job, &stop, &mut |event| progress.show(&event));
+    let outcome = arena_runner::run(&job, stop, &mut |event| progress.show(&event));
     progress.clear();
     outcome.map_err(|error| judge(&error, out_dir))
 }
 
 /// Gives a failed run its kind: the log's content is input, everything else the machine.
-fn judge(error: &RunError, out_dir: &std::path::Path) -> CliError {
+fn judge(error: &RunError, out_dir: &Path) -> CliError {
     let mut complaint = Complaint::new("cannot play the tournament", error);
     complaint
         .facts
@@ -212,12 +221,18 @@ fn judge(error: &RunError, out_dir: &std::path::Path) -> CliError {
 fn say_how_to_go_on(summary: &Summary) {
     let done = thousands(summary.counts.pairs_done);
     let all = count(summary.pair_count, "pair");
-    let words = std::env::args().skip(1).map(|word| quoted(&word));
-    let command: Vec<String> = std::iter::once("arena".to_owned()).chain(words).collect();
+    let next = same_command();
     screen::remark(&format!(
-        "interrupted; the log is sound and holds {done} of {all}\nnext: {}",
-        command.join(" ")
+        "interrupted; the log is sound and holds {done} of {all}\nnext: {next}"
     ));
+}
+
+/// Returns the command line that this program was started with.
+fn same_command() -> String {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    let command: Vec<String> = std::iter::once("arena".to_owned()).chain(words).collect();
+    command.join(" ")
 }
 
 /// Quotes a word for a shell where that is needed.

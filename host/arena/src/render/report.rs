@@ -191,20 +191,15 @@ fn remarks(report: &Report) -> String {
         );
     }
     if let Some([buyer, seller]) = &lines.ladders {
-        let sampled = if lines.ladders_sampled {
-            ", chosen on the first scenarios"
-        } else {
-            ""
+        let sampled = match lines.ladders_sampled {
+            true => ", chosen on the first scenarios",
+            false => "",
         };
-        let _ = writeln!(
-            text,
-            "  ladders  best prices without listening, against one that takes all it can{sampled}:\n\
-             {:11}buying {}\n{:11}selling {}",
-            "",
-            ladder(buyer),
-            "",
-            ladder(seller)
-        );
+        let intro = "best prices without listening, against one that takes all it can";
+        let _ = writeln!(text, "  ladders  {intro}{sampled}:");
+        for (verb, best) in [("buying", buyer), ("selling", seller)] {
+            let _ = writeln!(text, "{:11}{verb} {}", "", ladder(best));
+        }
     }
     text
 }
