@@ -317,17 +317,17 @@ fn a_scenario_takes_its_item_and_fixed_values_from_the_catalog() {
 }
 
 #[test]
-fn a_budget_is_rounded_down_to_the_cent() {
+fn a_budget_is_rounded_up_to_the_cent() {
     let amazon =
         |factor| format!("kind = 'amazon-history-price'\nfolder = 'p'\nbudget_factor = {factor}");
     let budget = |factor| {
         let config = config("", &amazon(factor));
         draw_scenario(&config, &factor_catalog(), 0, 0, 0).budget
     };
-    assert_eq!(budget("0.8"), Price(80), "0.8 of $1.01 is 80.8 cents");
+    assert_eq!(budget("0.8"), Price(81), "0.8 of $1.01 is 80.8 cents");
     assert_eq!(budget("1"), Price(101));
-    assert_eq!(budget("0.001"), Price(0));
-    assert_eq!(budget("1.5"), Price(151));
+    assert_eq!(budget("0.001"), Price(1));
+    assert_eq!(budget("1.5"), Price(152));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //!
 //! Each file is an array of objects whose fields are all strings. With the shown price
 //! P = max(`list_price`, `highest_price`), the cost is C = `lowest_price` and the budget a
-//! factor times P, as in the dataset's own code (arXiv 2402.15813), here rounded down to the
-//! cent: nobody can pay 0.2 cents. At factor 0.8, the 930 published products are 886 with
-//! 0.8 P > C and 44 with 0.8 P < C; of the 886, six lie within a cent and have B = C.
+//! factor times P, as in the dataset's own code (arXiv 2402.15813), here rounded up to the
+//! cent so that feasible products stay feasible. At factor 0.8, the 930 published products are
+//! 886 with B > C and 44 with B < C.
 //!
 //! Files are taken in the order of their names, whatever order they come in. Nothing is
 //! guessed: a row that cannot be read is an error that names its file, place and field.

@@ -9,7 +9,6 @@ pub mod amazon;
 pub mod synthetic;
 pub mod uniform;
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use borsh::BorshSerialize;
@@ -58,7 +57,10 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// Returns the budget at a factor in thousandths, rounded down to the cent.
+    /// Returns the budget at a factor in thousandths, rounded up to the cent.
+    ///
+    /// Rounding up keeps what is feasible feasible: the budget in cents is above a cost in cents
+    /// exactly when factor times price is.
     ///
     /// # Panics
     /// If the budget is more than a [`Price`] holds, which factors of up to 2 rule out for
@@ -67,27 +69,8 @@ impl Budget {
         match self {
             Budget::Fixed(budget) => budget,
             Budget::Factor => {
-                let cents = u64::from(list_price.cents()) * u64::from(factor_milli) / 1_000;
-                Price(u32::try_from(cents).expect("catalog prices and factors are bounded"))
-            }
-        }
-    }
-}
-
-impl CatalogEntry {
-    /// Compares the budget at a factor in thousandths with the cost, before the budget is
-    /// rounded down to the cent: `Greater` means a deal is possible.
-    ///
-    /// Published counts of feasible items are made this way. In whole cents, an item with less
-    /// than a cent between the two has a budget equal to its cost.
-    pub fn room_at(&self, factor_milli: u32) -> Ordering {
-        match self.budget {
-            Budget::Fixed(budget) => budget.cmp(&self.cost),
-            Budget::Factor => {
-                let milli_cents =
-                    |price: Price, milli: u32| u64::from(price.cents()) * u64::from(milli);
-                let budget = milli_cents(self.item.list_price, factor_milli);
-                budget.cmp(&milli_cents(self.cost, 1_000))
+                let milli_cents = u64::from(list_price.cents()) * u64::from(factor_milli);
+                Price(u32::try_from(milli_cents.div_ceil(1_000)).expect("catalog prices and factors are bounded"))
             }
         }
     }
