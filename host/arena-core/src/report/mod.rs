@@ -261,8 +261,9 @@ fn rows(
             violations: sums.violations,
         });
     }
-    // Agents without a match come last; equal means stand in announcement order.
-    let key = |row: &Row| row.metrics.get(Metric::Reward).unwrap_or(f64::NEG_INFINITY);
+    // Agents without a match come last; equal means stand in announcement order. The key is the
+    // very number that the table shows: a sum in another order may differ in its last bit.
+    let key = |row: &Row| row.estimates.reward.value.unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
     for (place, row) in rows.iter_mut().enumerate() {
         row.rank = place + 1;
