@@ -51,7 +51,7 @@ fn collect(sdk: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
 }
 
 /// Writes the SDK's manifest for a life outside this workspace: what it inherits is written
-/// out, and the lints, which are this workspace's own, are left away.
+/// out; lints, tests and examples, which belong to this workspace, are left away.
 fn manifest(root: &Path, sdk: &Path) -> String {
     let read = |path: PathBuf| {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -65,7 +65,8 @@ fn manifest(root: &Path, sdk: &Path) -> String {
         if line.starts_with('[') {
             section = line;
         }
-        if section == "[lints]" {
+        let kept = ["[package]", "[lib]", "[dependencies]"].contains(&section);
+        if !kept && !section.starts_with("[target.") {
             continue;
         }
         let resolved = match line.split_once(".workspace = true") {

@@ -239,13 +239,14 @@ fn ladder(ladder: &Ladder) -> String {
 
 fn next(reading: &Reading, full: bool) -> String {
     let log = reading.path.parent().unwrap_or(&reading.path).display();
-    let pair = reading
-        .examples
-        .first()
-        .map_or(0, |example| example.pair_index);
     let more = if full { "--json" } else { "--full" };
-    format!(
-        "\nlog: {}\nnext: arena tournament show {log} {more}, or --pair {pair} to read a game\n",
-        reading.path.display()
-    )
+    let pair = match reading.examples.first() {
+        Some(example) => format!(
+            "--pair {} --trace to see what went wrong",
+            example.pair_index
+        ),
+        None => "--pair 0 to read a game".to_owned(),
+    };
+    let file = reading.path.display();
+    format!("\nlog: {file}\nnext: arena tournament show {log} {more}, or {pair}\n")
 }

@@ -13,6 +13,7 @@ use arena_core::turn::Move;
 use unicode_width::UnicodeWidthChar;
 
 use crate::escape::{escape, excerpt};
+use crate::render::number::signed;
 use crate::render::table::{Align, Cell, Table};
 use crate::screen::{Paint, Tone};
 
@@ -218,7 +219,7 @@ fn sides(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
             role.to_string().into(),
             scene.names[role.index()].into(),
             record_reserve(record, role).to_string().into(),
-            format!("{:+.3}", score::reward(record, role)).into(),
+            signed(Some(score::reward(record, role))).into(),
             refused.to_string().into(),
             thousands(fuel).into(),
             thousands(most).into(),
