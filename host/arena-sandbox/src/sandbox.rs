@@ -6,8 +6,8 @@
 //! Not here: the rules of the parts (`precheck`, `compile`, `seat`).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arena_core::config::Limits;
@@ -71,7 +71,7 @@ pub struct Sandbox {
     settings: SandboxSettings,
     cache: Option<Cache>,
     taken: Arc<AtomicU32>,
-    tried: Arc<AtomicU32>,
+    trial: Mutex<()>,
     deadline_ticks: u64,
 }
 
@@ -116,7 +116,7 @@ impl Sandbox {
             settings: settings.clone(),
             cache,
             taken: Arc::default(),
-            tried: Arc::default(),
+            trial: Mutex::default(),
             deadline_ticks: engine::ticks(settings.watchdog),
         })
     }
@@ -161,37 +161,25 @@ impl Sandbox {
         seed: u64,
     ) -> Result<GuestSeat, SeatError> {
         let slot = Slot::take(&self.taken, self.settings.slots)?;
-        self.start(agent, grants, seed, slot)
+        GuestSeat::start(&self.start(agent, grants, seed), slot)
     }
 
-    fn start(
-        &self,
-        agent: &LoadedAgent,
-        grants: &Grants,
-        seed: u64,
-        slot: Slot,
-    ) -> Result<GuestSeat, SeatError> {
-        GuestSeat::start(Start {
+    fn start<'a>(&'a self, agent: &'a LoadedAgent, grants: &'a Grants, seed: u64) -> Start<'a> {
+        Start {
             engine: &self.engine,
             pre: &agent.pre,
             limits: &self.settings.limits,
             grants,
             seed,
             deadline_ticks: self.deadline_ticks,
-            slot,
-        })
+        }
     }
 
     /// Starts an agent once, so that one that cannot start is refused and not seated.
     fn try_start(&self, agent: &LoadedAgent) -> Result<(), LoadError> {
-        let trial = |error: SeatError| match error {
-            SeatError::Fault(fault) => LoadError::Refused(Refusal::Start { fault }),
-            SeatError::Void { detail, .. } => LoadError::Host(SandboxError::Trial { detail }),
-        };
-        let slot = Slot::take(&self.tried, TRIAL_SLOTS).map_err(trial)?;
-        self.start(agent, &Grants::default(), 0, slot)
-            .map(drop)
-            .map_err(trial)
+        // One trial at a time; another thread's takes milliseconds.
+        let _guard = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        self.start(agent, &Grants::default(), 0).try_out()
     }
 
     /// Returns a component's machine code, from the cache or from the compile child.

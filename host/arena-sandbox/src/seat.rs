@@ -19,6 +19,7 @@ use wasmtime::{Engine, Store, Trap};
 use crate::bindings::arena::negotiation::types as wit;
 use crate::bindings::exports::arena::negotiation::negotiator::Guest;
 use crate::bindings::{Agent, AgentPre};
+use crate::refusal::{LoadError, Refusal, SandboxError};
 use crate::state::{Grants, SeatState, Stop};
 
 /// A component in play on one side of one match.
@@ -64,19 +65,48 @@ pub(crate) struct Start<'a> {
     pub grants: &'a Grants,
     pub seed: u64,
     pub deadline_ticks: u64,
-    pub slot: Slot,
 }
 
-impl GuestSeat {
-    /// Makes a fresh instance under the start-up budget.
-    pub(crate) fn start(start: Start<'_>) -> Result<GuestSeat, SeatError> {
-        let limits = start.limits;
-        let state = SeatState::new(limits, start.grants, start.seed, start.deadline_ticks);
-        let mut store = Store::new(start.engine, state);
+impl Start<'_> {
+    /// Makes a store for one guest, with its start-up budget.
+    fn store(&self) -> Result<Store<SeatState>, SeatError> {
+        let limits = self.limits;
+        let state = SeatState::new(limits, self.grants, self.seed, self.deadline_ticks);
+        let mut store = Store::new(self.engine, state);
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(limits.lifted_bytes_max as usize);
         store.set_max_component_handles(limits.handles_max as usize);
         set_up(&mut store, limits.fuel_start_max)?;
+        Ok(store)
+    }
+
+    /// Starts a guest once and asks whether its exports have the contract's types.
+    pub(crate) fn try_out(&self) -> Result<(), LoadError> {
+        let trial = |error: SeatError| match error {
+            SeatError::Fault(fault) => LoadError::Refused(Refusal::Start { fault }),
+            SeatError::Void { detail, .. } => LoadError::Host(SandboxError::Trial { detail }),
+        };
+        let mut store = self.store().map_err(trial)?;
+        let instance = match self.pre.instance_pre().instantiate(&mut store) {
+            Ok(instance) => instance,
+            Err(error) => {
+                return Err(trial(classify(&error, &store.data().meter, Phase::Start)));
+            }
+        };
+        match Agent::new(&mut store, &instance) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refusal::Interface {
+                detail: format!("{error:#}"),
+            }
+            .into()),
+        }
+    }
+}
+
+impl GuestSeat {
+    /// Makes a fresh instance under the start-up budget.
+    pub(crate) fn start(start: &Start<'_>, slot: Slot) -> Result<GuestSeat, SeatError> {
+        let mut store = start.store()?;
         let agent = match start.pre.instantiate(&mut store) {
             Ok(agent) => agent,
             Err(error) => return Err(classify(&error, &store.data().meter, Phase::Start)),
@@ -84,11 +114,11 @@ impl GuestSeat {
         Ok(GuestSeat {
             store,
             agent,
-            fuel_turn_max: limits.fuel_turn_max,
-            fuel_left: limits.fuel_match_max,
-            talk_bytes_max: limits.talk_bytes_max,
+            fuel_turn_max: start.limits.fuel_turn_max,
+            fuel_left: start.limits.fuel_match_max,
+            talk_bytes_max: start.limits.talk_bytes_max,
             ended: None,
-            _slot: start.slot,
+            _slot: slot,
         })
     }
 

@@ -71,17 +71,19 @@ fn answer(input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
 /// Gives up what this process does not need. None of it can be taken back.
 fn restrict(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     let limits = [
-        (Resource::As, memory_bytes),
-        (Resource::Cpu, cpu_seconds),
-        (Resource::Core, 0),
-        (Resource::Fsize, 0),
+        (Resource::As, memory_bytes, memory_bytes),
+        // The first limit ends the process by a signal of its own, which the parent knows; at
+        // the second one the kernel kills.
+        (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
+        (Resource::Core, 0, 0),
+        (Resource::Fsize, 0, 0),
     ];
-    for (resource, limit) in limits {
+    for (resource, soft, hard) in limits {
         setrlimit(
             resource,
             Rlimit {
-                current: Some(limit),
-                maximum: Some(limit),
+                current: Some(soft),
+                maximum: Some(hard),
             },
         )?;
     }

@@ -17,7 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::Resolve;
+use wit_parser::{PackageId, Resolve};
 
 /// The prefix of the exports of a core module.
 pub const NEGOTIATOR: &str = "arena:negotiation/negotiator@0.1.0";
@@ -134,9 +134,20 @@ pub fn component_with(core: &str, packages: &[&str], imports: &[&str]) -> Vec<u8
         "package test:guest;\nworld guest {{ include arena:negotiation/agent@0.1.0;\n{lines}}}"
     );
     let package = resolve.push_str("guest.wit", &world).unwrap();
-    let world = resolve.select_world(&[package], Some("guest")).unwrap();
+    encode(core, &resolve, package, "guest")
+}
+
+/// Wraps a core module as a component of the world `agent` of another contract, given as WIT.
+pub fn component_of(core: &str, contract: &str) -> Vec<u8> {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("contract.wit", contract).unwrap();
+    encode(core, &resolve, package, "agent")
+}
+
+fn encode(core: &str, resolve: &Resolve, package: PackageId, world: &str) -> Vec<u8> {
+    let world = resolve.select_world(&[package], Some(world)).unwrap();
     let mut module = wat::parse_str(core).unwrap_or_else(|error| panic!("{error}\n{core}"));
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default()
         .module(&module)
         .unwrap()
