@@ -92,26 +92,27 @@ impl Learner {
             .for_each(|weight| *weight /= total);
     }
 
-    /// Returns how likely the opponent takes a price in cents rather than make the offer that
-    /// it would make when it has conceded that much.
-    pub fn chance(&self, view: &View, cents: u32, conceded: &Conceded) -> f64 {
+    /// Calls `visit` for every hypothesis with its weight and its prices in cents at these
+    /// moments.
+    pub fn each<const N: usize>(
+        &self,
+        view: &View,
+        moments: &[Conceded; N],
+        mut visit: impl FnMut(f64, [f64; N]),
+    ) {
         let unheard = match view.role {
             Role::Buyer => view.high,
             Role::Seller => view.low,
         };
         let origin = f64::from(view.theirs.first().copied().unwrap_or(unheard));
-        let mut chance = 0.0;
         for (&reserve, weights) in self.reserves.iter().zip(&self.weights) {
-            for (weight, share) in weights.iter().zip(conceded) {
-                let next = origin + share * (reserve - origin);
-                let taken = match view.role {
-                    Role::Buyer => f64::from(cents) >= next,
-                    Role::Seller => f64::from(cents) <= next,
-                };
-                chance += if taken { *weight } else { 0.0 };
+            for (curve, &weight) in weights.iter().enumerate() {
+                visit(
+                    weight,
+                    moments.map(|shares| origin + shares[curve] * (reserve - origin)),
+                );
             }
         }
-        chance
     }
 
     /// Returns the mean and the standard deviation of the believed reserve.

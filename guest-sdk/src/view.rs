@@ -209,11 +209,16 @@ impl View {
     /// Returns how much of the way from the own reserve to the own start a price keeps: 1 at the
     /// start, 0 at the reserve, and 0 everywhere when the two are the same.
     pub fn kept(&self, cents: u32) -> f64 {
+        self.kept_at(f64::from(cents))
+    }
+
+    /// Does the same for a price that is no whole number of cents.
+    pub fn kept_at(&self, cents: f64) -> f64 {
         let (start, reserve) = (f64::from(self.start()), f64::from(self.reserve));
         if start == reserve {
             0.0
         } else {
-            (f64::from(cents) - reserve) / (start - reserve)
+            (cents - reserve) / (start - reserve)
         }
     }
 

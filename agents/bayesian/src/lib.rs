@@ -5,19 +5,23 @@ use arena_guest::params;
 use arena_guest::view::View;
 use arena_guest::{Agent, Brief, Event, Reply};
 
-/// Prices that a plan considers besides the own start, evenly spaced to the own reserve.
-const PRICES: u32 = 40;
+/// Prices that a plan considers, evenly spaced from the own start to the own reserve.
+const PRICES: usize = 41;
 
-/// Own turns that a plan looks ahead, spread over those that are left.
-const AHEAD_MAX: u32 = 6;
+/// Turns that a plan considers: this one, the next, the middle one and the last.
+const TURNS: usize = 4;
 
-/// Plans by backward induction over the turns left: an offer is worth
-/// P(accepted) x kept share + P(not) x what the next turn is worth, with today's beliefs in all of
-/// them. Takes an offer that keeps as much as the plan is worth. States its belief.
-/// Parameters: `noise` (share of the public range, 5% unless given), `low`, `high`, `turns`.
+/// Offers the price with the highest expected kept share. A believed opponent that would take
+/// it now gives its kept share; any other gives what is left of it at the best later turn, when
+/// the believed opponent has come down to the price that its curve says. Each turn of waiting
+/// risks the deal a little. No offer is taken back. Takes an offer that keeps as much as
+/// the plan expects, and states its belief.
+/// Parameters: `noise` (share of the public range, 5% unless given), `risk` (per turn, 1% unless
+/// given, at least 1/`turns` when the horizon is hidden), `low`, `high`, `turns`.
 pub struct Bayesian {
     view: View,
     learner: Learner,
+    risk: f64,
 }
 
 impl Agent for Bayesian {
@@ -25,7 +29,18 @@ impl Agent for Bayesian {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
             let learner = Learner::new(&view, params.share("noise", 0.05)?);
-            Ok(Bayesian { view, learner })
+            let risk = params.share("risk", 0.01)?;
+            let hidden = view.turn_limit.is_none();
+            let least = if hidden {
+                1.0 / f64::from(view.turn_count)
+            } else {
+                0.0
+            };
+            Ok(Bayesian {
+                view,
+                learner,
+                risk: risk.max(least),
+            })
         })
     }
 
@@ -43,28 +58,45 @@ impl Agent for Bayesian {
 }
 
 impl Bayesian {
-    /// Returns the price to offer now and the kept share that offering it is worth.
+    /// Returns the price to offer now and the kept share that is expected from it.
     fn plan(&self) -> (u32, f64) {
         let left = self
             .view
             .turn_count
             .saturating_sub(self.view.turn_index + 1);
-        let ahead = left.min(AHEAD_MAX);
-        let (mut best, mut worth) = (self.view.reserve, 0.0);
-        for step in (0..=ahead).rev() {
-            let turn = self.view.heard_count + left * step / ahead.max(1);
-            let (later, conceded) = (worth, learner::conceded(&self.view, turn));
-            worth = -1.0;
-            for place in 0..=PRICES {
-                let cents = self.view.concede(f64::from(place) / f64::from(PRICES));
-                let chance = self.learner.chance(&self.view, cents, &conceded);
-                let value = chance * self.view.kept(cents) + (1.0 - chance) * later;
-                if value > worth {
-                    (best, worth) = (cents, value);
+        let waits = [0, left.min(1), left / 2, left];
+        let moments = waits.map(|wait| learner::conceded(&self.view, self.view.heard_count + wait));
+        let discounts = waits.map(|wait| self.discount(wait));
+        let share = |place| place as f64 / (PRICES - 1) as f64;
+        let prices: [u32; PRICES] = std::array::from_fn(|place| self.view.concede(share(place)));
+        let kept = prices.map(|cents| self.view.kept(cents));
+        let mut worth = [0.0; PRICES];
+        self.learner
+            .each(&self.view, &moments, |weight, asks: [f64; TURNS]| {
+                let asks = asks.map(|cents| self.view.kept_at(cents));
+                for (worth, kept) in worth.iter_mut().zip(kept) {
+                    let at = |turn: usize| discounts[turn] * kept.min(asks[turn]).max(0.0);
+                    let later = if left == 0 {
+                        0.0
+                    } else {
+                        at(1).max(at(2)).max(at(3))
+                    };
+                    *worth += weight * if kept <= asks[0] { kept } else { later };
                 }
-            }
-        }
-        (best, worth)
+            });
+        let offered = self.view.own.last().copied().unwrap_or(self.view.start());
+        let allowed = |place: &usize| self.view.role.likes(offered, prices[*place]);
+        let better = |a: usize, b: usize| if worth[b] > worth[a] { b } else { a };
+        let best = (0..PRICES)
+            .filter(allowed)
+            .reduce(better)
+            .unwrap_or(PRICES - 1);
+        (prices[best], worth[best])
+    }
+
+    /// Returns what waiting that many turns leaves of a deal.
+    fn discount(&self, wait: u32) -> f64 {
+        (0..wait).fold(1.0, |rest, _| rest * (1.0 - self.risk))
     }
 }
 

@@ -357,6 +357,26 @@ fn the_bayesian_learns_a_linear_sellers_cost() {
 }
 
 #[test]
+fn the_bayesian_never_takes_an_offer_back() {
+    for (role, offers) in [
+        (Role::Buyer, [20_000, 12_000, 11_000, 10_000, 9_500, 9_000]),
+        (Role::Seller, [1, 1_000, 1_500, 2_500, 3_000, 3_500]),
+    ] {
+        let made = replies(
+            start::<bayesian::Bayesian>,
+            &brief(role, 12, "low=0"),
+            &offers,
+        );
+        let prices: Vec<u32> = made.iter().map(|reply| price(reply.action)).collect();
+        assert!(
+            prices.windows(2).all(|pair| role.likes(pair[0], pair[1])),
+            "{prices:?}"
+        );
+        assert!(prices[0] != prices[5], "{prices:?}");
+    }
+}
+
+#[test]
 fn the_regulated_seller_stays_above_its_markup_and_waits_first() {
     let regulated: Start = start::<regulated_seller::RegulatedSeller>;
     // To 4200 in thirds after two turns at the top; the buyer to 7600 from 2000.
