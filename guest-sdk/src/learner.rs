@@ -14,7 +14,7 @@ use crate::view::View;
 const CURVES: [f64; 5] = [0.2, 0.5, 1.0, 2.0, 5.0];
 
 /// Believed reserves, evenly spaced over the public range.
-const RESERVES: usize = 41;
+const RESERVES: usize = 31;
 
 /// What remains likely of an opponent whose offer a hypothesis cannot explain.
 const SURPRISE: f64 = 0.01;

@@ -6,10 +6,13 @@ use arena_guest::view::View;
 use arena_guest::{Agent, Brief, Event, Reply};
 
 /// Prices that a plan considers, evenly spaced from the own start to the own reserve.
-const PRICES: usize = 41;
+const PRICES: usize = 31;
 
-/// Turns that a plan considers: this one, the next, the middle one and the last.
-const TURNS: usize = 4;
+/// Turns that a plan considers: this one, the middle one of those left, and the last.
+const TURNS: usize = 3;
+
+/// Hypotheses below this weight are left out of a plan: long matches would run out of fuel.
+const WEIGHT_MIN: f64 = 1e-4;
 
 /// Offers the price with the highest expected kept share. A believed opponent that would take
 /// it now gives its kept share; any other gives what is left of it at the best later turn, when
@@ -60,28 +63,23 @@ impl Agent for Bayesian {
 impl Bayesian {
     /// Returns the price to offer now and the kept share that is expected from it.
     fn plan(&self) -> (u32, f64) {
-        let left = self
-            .view
-            .turn_count
-            .saturating_sub(self.view.turn_index + 1);
-        let waits = [0, left.min(1), left / 2, left];
+        // The final turn of a match is no turn to plan for: nobody can answer an offer then.
+        let last = self.view.last_answered_turn().unwrap_or(0);
+        let left = last.saturating_sub(self.view.turn_index);
+        let waits = [0, left.div_ceil(2), left];
         let moments = waits.map(|wait| learner::conceded(&self.view, self.view.heard_count + wait));
-        let discounts = waits.map(|wait| self.discount(wait));
+        let discounts = waits.map(|wait| if left == 0 { 0.0 } else { self.discount(wait) });
         let share = |place| place as f64 / (PRICES - 1) as f64;
         let prices: [u32; PRICES] = std::array::from_fn(|place| self.view.concede(share(place)));
         let kept = prices.map(|cents| self.view.kept(cents));
         let mut worth = [0.0; PRICES];
         self.learner
             .each(&self.view, &moments, |weight, asks: [f64; TURNS]| {
-                let asks = asks.map(|cents| self.view.kept_at(cents));
-                for (worth, kept) in worth.iter_mut().zip(kept) {
-                    let at = |turn: usize| discounts[turn] * kept.min(asks[turn]).max(0.0);
-                    let later = if left == 0 {
-                        0.0
-                    } else {
-                        at(1).max(at(2)).max(at(3))
-                    };
-                    *worth += weight * if kept <= asks[0] { kept } else { later };
+                if weight >= WEIGHT_MIN {
+                    let asks = asks.map(|cents| self.view.kept_at(cents).max(0.0));
+                    for (worth, kept) in worth.iter_mut().zip(kept) {
+                        *worth += weight * outcome(kept, asks, discounts);
+                    }
                 }
             });
         let offered = self.view.own.last().copied().unwrap_or(self.view.start());
@@ -98,6 +96,17 @@ impl Bayesian {
     fn discount(&self, wait: u32) -> f64 {
         (0..wait).fold(1.0, |rest, _| rest * (1.0 - self.risk))
     }
+}
+
+/// Returns what offering `kept` brings against an opponent that leaves `asks` at each turn.
+fn outcome(kept: f64, asks: [f64; TURNS], discounts: [f64; TURNS]) -> f64 {
+    if kept <= asks[0] {
+        return kept;
+    }
+    // An offer is never taken back, so no later deal keeps more than this one asks for.
+    let middle = discounts[1] * if kept < asks[1] { kept } else { asks[1] };
+    let last = discounts[2] * if kept < asks[2] { kept } else { asks[2] };
+    if middle > last { middle } else { last }
 }
 
 arena_guest::export!(Bayesian);
