@@ -6,11 +6,13 @@
 //! Not here: what the child does (`worker`), and loading its code (`sandbox`).
 
 use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use crate::refusal::{CompileBound, LoadError, Refusal, SandboxError};
 use crate::worker;
@@ -72,6 +74,8 @@ pub(crate) fn compile(
     let mut child = Command::new(&worker.program)
         .args(&worker.args)
         .env_clear()
+        // An interrupt from the terminal is for this process, which decides what to do about it.
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -158,20 +162,29 @@ fn end(child: &mut Child, has_answered: bool) -> io::Result<ExitStatus> {
 /// The exit code of a Rust program that panicked.
 const PANIC_CODE: i32 = 101;
 
-/// Tells which limit ended the child, if one did.
+/// Tells which limit ended the child, if one did. The memory limit shows as an abort or a bad
+/// access, as does a crash; signals that only others send say nothing about the component.
 fn exceeded(status: ExitStatus, limits: &CompileLimits) -> Option<CompileBound> {
+    const CRASHES: [Signal; 6] = [
+        Signal::ABORT,
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::ILL,
+        Signal::FPE,
+        Signal::TRAP,
+    ];
     let signal = status.signal();
-    let cpu_signal = rustix::process::Signal::XCPU.as_raw();
-    match (signal, status.code()) {
-        (Some(signal), _) if signal == cpu_signal => Some(CompileBound::Cpu {
+    let is = |wanted: Signal| signal == Some(wanted.as_raw());
+    if is(Signal::XCPU) {
+        return Some(CompileBound::Cpu {
             limit_s: limits.cpu_seconds_max,
-        }),
-        (Some(_), _) | (None, Some(PANIC_CODE)) => Some(CompileBound::Died {
-            memory_limit: limits.memory_bytes_max,
-            signal,
-        }),
-        _ => None,
+        });
     }
+    let died = CRASHES.into_iter().any(is) || status.code() == Some(PANIC_CODE);
+    died.then_some(CompileBound::Died {
+        memory_limit: limits.memory_bytes_max,
+        signal,
+    })
 }
 
 /// Bytes before the body of an answer.

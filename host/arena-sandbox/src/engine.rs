@@ -23,9 +23,12 @@ use crate::precheck;
 /// The engine's version. The workspace pins it; a test compares it with the lock file.
 pub(crate) const WASMTIME_VERSION: &str = "48.0.8";
 
-/// Native stack of one guest in bytes. Guests run on the caller's thread, which must have
-/// this much and [`HOST_STACK_BYTES`] to spare.
+/// Native stack of one guest in bytes. A guest that needs more traps.
 pub(crate) const WASM_STACK_BYTES: usize = 512 << 10;
+
+/// Native stack that a thread which plays seats should have, in bytes. Guests run on the caller's
+/// stack, and a host call that overran it would end the process.
+pub const THREAD_STACK_BYTES: usize = 4 << 20;
 
 /// Fuel per 64 KiB page that `memory.grow` asks for: the most that the engine can charge.
 /// A fresh page costs some thirty microseconds when it is first touched.

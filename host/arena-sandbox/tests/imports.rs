@@ -257,7 +257,10 @@ fn training_has_effect_only_where_it_is_granted() {
 }
 
 const WASI_RANDOM: &str = "package wasi:random@0.2.6;
-    interface random { get-random-bytes: func(len: u64) -> list<u8>; get-random-u64: func() -> u64; }
+    interface random {
+      get-random-bytes: func(len: u64) -> list<u8>;
+      get-random-u64: func() -> u64;
+    }
     interface insecure-seed { insecure-seed: func() -> tuple<u64, u64>; }";
 const WASI_CLOCKS: &str = "package wasi:clocks@0.2.0;
     interface monotonic-clock {
@@ -290,8 +293,14 @@ const WASI_CLI: &str = "package wasi:cli@0.2.9;
       get-environment: func() -> list<tuple<string, string>>;
       get-arguments: func() -> list<string>;
     }
-    interface stdout { use wasi:io/streams@0.2.3.{output-stream}; get-stdout: func() -> output-stream; }
-    interface stdin { use wasi:io/streams@0.2.3.{input-stream}; get-stdin: func() -> input-stream; }";
+    interface stdout {
+      use wasi:io/streams@0.2.3.{output-stream};
+      get-stdout: func() -> output-stream;
+    }
+    interface stdin {
+      use wasi:io/streams@0.2.3.{input-stream};
+      get-stdin: func() -> input-stream;
+    }";
 
 fn with_wasi(imports: &str, fields: &str, act: &str) -> Vec<u8> {
     let packages = [WASI_RANDOM, WASI_IO, WASI_CLOCKS, WASI_CLI];
