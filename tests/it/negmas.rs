@@ -2,8 +2,11 @@
 //! made: every price of every recorded negotiation, and how it ended.
 //!
 //! What was recorded, with the formulas, is described in `cases/negmas/README.md`. Strategies
-//! play natively here; that components play as their native twins do is a test of its own.
+//! play as plain Rust and as components in the sandbox, so the two also play alike.
 
+use std::collections::BTreeMap;
+
+use arena_core::config::Limits;
 use arena_core::price::Price;
 use arena_core::record::Outcome;
 use arena_core::referee::{Played, play};
@@ -11,6 +14,7 @@ use arena_core::rules::Rules;
 use arena_core::scenario::{Horizon, Item, Regulation, Role, RuleSet, Scenario};
 use arena_core::seat::Seat;
 use arena_core::turn::Move;
+use arena_sandbox::Grants;
 use arena_tests::native::NativeSeat;
 use serde::Deserialize;
 
@@ -54,7 +58,7 @@ fn native(name: &str) -> Box<dyn Seat> {
     }
 }
 
-fn play_again(recorded: &Match) -> Played {
+fn play_again<'a>(recorded: &Match, seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) -> Played {
     let rules = Rules {
         set: RuleSet::Standard,
         regulation: [Regulation::Refuse; 2],
@@ -82,7 +86,7 @@ fn play_again(recorded: &Match) -> Played {
         low, high, tick, ..
     } = recorded;
     let params = format!("compat=negmas low={low} high={high} tick={tick}");
-    let (mut buyer, mut seller) = (native(&recorded.buyer), native(&recorded.seller));
+    let (mut buyer, mut seller) = (seat(&recorded.buyer), seat(&recorded.seller));
     let seats: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
     play(&rules, &scenario, [&params, &params], [1, 2], seats).unwrap()
 }
@@ -100,30 +104,47 @@ fn turns_of(recorded: &Match) -> Vec<(Role, Move)> {
     roles.zip(moves).collect()
 }
 
-#[test]
-fn every_offer_of_the_recorded_negotiations_is_made_again() {
+fn check<'a>(seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) {
     let recorded = recorded();
     assert_eq!(
         (recorded.negmas.as_str(), recorded.matches.len()),
         ("0.16.0", RECORDED)
     );
     for record in &recorded.matches {
-        let played = play_again(record);
-        let turns: Vec<(Role, Move)> = played.turns.iter().map(|t| (t.by, t.action)).collect();
-        let turns = turns.into_iter().map(|(by, action)| match action {
+        let played = play_again(record, seat);
+        let turns = played.turns.iter().map(|turn| match turn.action {
             // Naming the standing offer is the same acceptance.
-            Move::Accept(_) => (by, Move::Accept(None)),
-            _ => (by, action),
+            Move::Accept(_) => (turn.by, Move::Accept(None)),
+            action => (turn.by, action),
         });
-        assert_eq!(turns.collect::<Vec<_>>(), turns_of(record), "{}", record.id);
         let outcome = match record.deal {
             Some(cents) => Outcome::Deal {
                 price: Price(cents),
             },
             None => Outcome::TimedOut,
         };
+        assert_eq!(turns.collect::<Vec<_>>(), turns_of(record), "{}", record.id);
         assert_eq!(played.outcome, outcome, "{}", record.id);
     }
+}
+
+#[test]
+fn native_strategies_make_every_offer_that_negmas_made() {
+    check(&native);
+}
+
+#[test]
+fn components_make_every_offer_that_negmas_made() {
+    let sandbox = crate::kit::sandbox(Limits::default());
+    let names = ["boulware", "conceder", "linear", "micro"];
+    let agents = BTreeMap::from(names.map(|name| {
+        let builtin = arena_agents::find(name).unwrap();
+        (name, sandbox.load(builtin.component).unwrap())
+    }));
+    check(&|name| {
+        let seat = sandbox.seat(&agents[name], &Grants::default(), 1);
+        Box::new(seat.unwrap())
+    });
 }
 
 #[test]
