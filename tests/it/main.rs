@@ -5,6 +5,7 @@
 mod kit;
 
 mod bombs;
+mod cli;
 mod golden;
 mod hostile;
 mod negmas;
