@@ -87,3 +87,49 @@ impl ResourceLimiter for Meter {
         self.judge_failure(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 64 << 10;
+
+    #[test]
+    fn memories_count_together_and_denied_growth_takes_nothing() {
+        let mut meter = Meter::new(10 * PAGE as u64, 0);
+        let mut grow = |from: usize, to: usize, maximum: Option<usize>| {
+            let maximum = maximum.map(|pages| pages * PAGE);
+            meter
+                .memory_growing(from * PAGE, to * PAGE, maximum)
+                .expect("says yes or no")
+        };
+        assert!(grow(0, 4, None), "the first memory starts");
+        assert!(grow(0, 4, None), "the second memory starts");
+        assert!(!grow(4, 7, None), "three pages more are one too many");
+        assert!(!grow(4, 6, Some(5)), "beyond its own maximum");
+        assert!(grow(4, 6, Some(6)), "two pages are left");
+        assert!(!grow(4, 5, None), "none is left");
+        assert!(meter.denied && !meter.host_failed);
+    }
+
+    #[test]
+    fn tables_count_together_and_apart_from_memories() {
+        let mut meter = Meter::new(0, 100);
+        assert!(meter.table_growing(0, 60, None).expect("says yes or no"));
+        assert!(meter.table_growing(0, 40, None).expect("says yes or no"));
+        assert!(!meter.denied);
+        assert!(!meter.table_growing(40, 41, None).expect("says yes or no"));
+        assert!(meter.denied);
+    }
+
+    #[test]
+    fn a_refusal_of_the_system_is_the_hosts_failure_and_a_limit_of_the_type_is_not() {
+        let mut meter = Meter::new(u64::MAX, 0);
+        let limit = wasmtime::Error::msg("memory growth exceeds memory type's limits");
+        assert!(meter.memory_grow_failed(limit).is_ok());
+        assert!(meter.denied && !meter.host_failed);
+        let system = wasmtime::Error::from(std::io::Error::from(std::io::ErrorKind::OutOfMemory));
+        assert!(meter.memory_grow_failed(system).is_err());
+        assert!(meter.host_failed);
+    }
+}

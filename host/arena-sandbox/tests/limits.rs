@@ -327,7 +327,7 @@ fn growing_memory_costs_fuel_by_the_page() {
 }
 
 #[test]
-fn all_memories_and_tables_of_a_seat_count_together() {
+fn a_table_grows_to_the_limit_and_then_says_no() {
     // One table of 60 of 100 elements; growing it by 60 is denied, by 40 it is not.
     for (more, size) in [(60, 60), (40, 100)] {
         let act = format!(

@@ -201,3 +201,24 @@ fn an_agent_is_known_by_the_hash_of_its_component() {
         Sha256::digest(&component).as_slice()
     );
 }
+
+#[test]
+fn threads_share_a_sandbox_and_play_the_same() {
+    let guest = Guest {
+        act: LOOK_AND_SPOIL,
+        ..Guest::default()
+    }
+    .component();
+    let sandbox = sandbox(Limits::default());
+    let agent = sandbox.load(&guest).unwrap();
+    let first = play(&sandbox, &agent, &Grants::default(), 3);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    assert_eq!(play(&sandbox, &agent, &Grants::default(), 3), first);
+                }
+            });
+        }
+    });
+}
