@@ -79,13 +79,14 @@ def utility(role, space):
 
 
 def play_once(buyer, seller):
-    """Plays one negotiation in NegMAS; returns its turns, the acceptance included."""
+    """Plays one negotiation in NegMAS; returns its turns (the acceptance included) and deal."""
     space = make_os([make_issue((0, GRID.count), "price")])
     mechanism = SAOMechanism(outcome_space=space, n_steps=GRID.steps)
     mechanism.add(negotiator(buyer), ufun=utility("buyer", space))
     mechanism.add(negotiator(seller), ufun=utility("seller", space))
     mechanism.run()
-    return len(mechanism.extended_trace) + (mechanism.agreement is not None)
+    turns = len(mechanism.extended_trace) + 1
+    return turns, GRID.price(mechanism.agreement[0])
 
 
 def measure_loop(seconds):
@@ -94,7 +95,7 @@ def measure_loop(seconds):
     matches = turns = 0
     clock = Clock()
     while clock.seconds()[0] < seconds:
-        turns += play_once(*AGENTS) + play_once(*reversed(AGENTS))
+        turns += play_once(*AGENTS)[0] + play_once(*reversed(AGENTS))[0]
         matches += 2
     return row(matches, clock.seconds(), turns)
 
@@ -207,9 +208,28 @@ def run_arena(arena, repetitions):
         seconds = clock.seconds()
         if done.returncode != 0:
             sys.exit(f"error: arena failed\n{done.stderr}")
-        matches = json.loads(done.stdout)["header"]["matches_played"]
+        report = json.loads(done.stdout)["report"]
+        matches = report["header"]["matches_played"]
         assert matches == 2 * repetitions, f"{matches} matches for {repetitions} pairs"
+        check_same_matches(report)
         return matches, seconds
+
+
+def check_same_matches(report):
+    """Checks that arena's matches end in the deals of NegMAS's, after as many turns.
+
+    Every match of a leg is the same, so the means over a role are what one match gives.
+    """
+    for entry in report["rows"]:
+        name = AGENTS[entry["agent"]]
+        other = AGENTS[1 - entry["agent"]]
+        for role, pair in (("buyer", (name, other)), ("seller", (other, name))):
+            turns, deal = play_once(*pair)
+            gain = GRID.budget - deal if role == "buyer" else deal - GRID.cost
+            theirs = (turns, gain / (GRID.budget - GRID.cost))
+            ours = (entry[role]["turns"], entry[role]["reward"])
+            close = all(abs(a - b) < 1e-6 for a, b in zip(ours, theirs))
+            assert close, f"{name} as {role}: arena {ours}, NegMAS {theirs} (turns, reward)"
 
 
 def measure_arena(arena, seconds):
