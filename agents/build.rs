@@ -31,30 +31,16 @@ const KEPT: [&str; 10] = [
 
 fn main() {
     let agents = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let root = agents
-        .parent()
-        .expect("the agents have a workspace above them")
-        .to_owned();
+    let root = agents.parent().expect("the agents have a workspace above them").to_owned();
     let out = PathBuf::from(variable("OUT_DIR"));
-    for path in [
-        "agents",
-        "guest-sdk",
-        "Cargo.toml",
-        "Cargo.lock",
-        "rust-toolchain.toml",
-    ] {
+    for path in ["agents", "guest-sdk", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"] {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }
     println!("cargo::rerun-if-env-changed=CARGO_HOME");
     let names = agent_names(&agents);
     let target_dir = nested_target_dir(&out);
     build(&root, &target_dir, &names);
-    write_table(
-        &agents,
-        &target_dir.join(TARGET).join("guest"),
-        &out,
-        &names,
-    );
+    write_table(&agents, &target_dir.join(TARGET).join("guest"), &out, &names);
 }
 
 fn variable(name: &str) -> OsString {
@@ -67,12 +53,7 @@ fn agent_names(agents: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("the folder of this script can be read"))
         .filter(|entry| entry.path().join("Cargo.toml").is_file())
-        .map(|entry| {
-            entry
-                .file_name()
-                .into_string()
-                .expect("agents have plain names")
-        })
+        .map(|entry| entry.file_name().into_string().expect("agents have plain names"))
         .collect();
     names.sort();
     names
@@ -81,38 +62,22 @@ fn agent_names(agents: &Path) -> Vec<String> {
 /// Returns `guests` inside the outer target folder, so that it is cached and cleaned with it.
 fn nested_target_dir(out: &Path) -> PathBuf {
     let is_target_dir = |path: &&Path| path.join("CACHEDIR.TAG").is_file();
-    out.ancestors()
-        .find(is_target_dir)
-        .unwrap_or(out)
-        .join("guests")
+    out.ancestors().find(is_target_dir).unwrap_or(out).join("guests")
 }
 
 fn build(root: &Path, target_dir: &Path, names: &[String]) {
     let mut command = Command::new(variable("CARGO"));
     for (key, _) in env::vars_os() {
         let name = key.to_string_lossy();
-        let foreign = ["CARGO", "RUST"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-        if foreign
-            && !KEPT
-                .iter()
-                .any(|kept| name.starts_with(kept) && name_ends(&name, kept))
-        {
+        let foreign = ["CARGO", "RUST"].iter().any(|prefix| name.starts_with(prefix));
+        if foreign && !KEPT.iter().any(|kept| name.starts_with(kept) && name_ends(&name, kept)) {
             command.env_remove(&key);
         }
     }
     command
         .current_dir(root)
         .env("CARGO_ENCODED_RUSTFLAGS", remapping(root).join("\x1f"))
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            "guest",
-            "--target",
-            TARGET,
-        ])
+        .args(["build", "--locked", "--profile", "guest", "--target", TARGET])
         .arg("--target-dir")
         .arg(target_dir);
     for name in names {
@@ -125,11 +90,7 @@ fn build(root: &Path, target_dir: &Path, names: &[String]) {
         let missing = told.contains("can't find crate for `core`")
             || told.contains("can't find crate for `std`")
             || told.contains("target may not be installed");
-        let hint = if missing {
-            "run `rustup target add wasm32-wasip2`"
-        } else {
-            ""
-        };
+        let hint = if missing { "run `rustup target add wasm32-wasip2`" } else { "" };
         fail(&format!("cannot build the built-in agents\n{told}"), hint);
     }
 }
@@ -143,9 +104,7 @@ fn name_ends(name: &str, kept: &str) -> bool {
 fn remapping(root: &Path) -> Vec<String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
-    let homes = home
-        .iter()
-        .map(|home| format!("--remap-path-prefix={}=/cargo", home.display()));
+    let homes = home.iter().map(|home| format!("--remap-path-prefix={}=/cargo", home.display()));
     let own = format!("--remap-path-prefix={}=/arena", root.display());
     homes.chain([own]).collect()
 }
@@ -156,15 +115,13 @@ fn write_table(agents: &Path, built: &Path, out: &Path, names: &[String]) {
         let file = format!("{}.wasm", name.replace('-', "_"));
         let copy = out.join(&file);
         if let Err(error) = fs::copy(built.join(&file), &copy) {
-            fail(
-                &format!("no component `{}`: {error}", built.join(&file).display()),
-                "",
-            );
+            fail(&format!("no component `{}`: {error}", built.join(&file).display()), "");
         }
-        let about = first_doc_line(&agents.join(name).join("src").join("lib.rs"));
+        let about = first_doc_paragraph(&agents.join(name).join("src").join("lib.rs"));
         writeln!(
             table,
-            "    Builtin {{ name: {name:?}, about: {about:?}, component: include_bytes!({copy:?}) }},"
+            "    Builtin {{ name: {name:?}, about: {about:?}, \
+             component: include_bytes!({copy:?}) }},"
         )
         .expect("a string takes every write");
     }
@@ -172,19 +129,14 @@ fn write_table(agents: &Path, built: &Path, out: &Path, names: &[String]) {
     fs::write(out.join("builtins.rs"), table).expect("the output folder can be written");
 }
 
-fn first_doc_line(source: &Path) -> String {
+/// The first paragraph of a crate's own documentation, in one line.
+fn first_doc_paragraph(source: &Path) -> String {
     let text = fs::read_to_string(source).unwrap_or_default();
-    let line = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix("//! "));
-    match line {
-        Some(line) => line.trim_end().to_owned(),
-        None => fail(
-            &format!("`{}` does not open with a `//!` line", source.display()),
-            "",
-        ),
+    let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    if lines.is_empty() {
+        fail(&format!("`{}` does not open with a `//!` line", source.display()), "");
     }
+    lines.join(" ")
 }
 
 fn fail(what: &str, hint: &str) -> ! {

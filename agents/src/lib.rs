@@ -20,8 +20,5 @@ pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs
 
 /// Returns the built-in agent of that name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
-    BUILTINS
-        .binary_search_by(|builtin| builtin.name.cmp(name))
-        .ok()
-        .map(|place| &BUILTINS[place])
+    BUILTINS.binary_search_by(|builtin| builtin.name.cmp(name)).ok().map(|place| &BUILTINS[place])
 }

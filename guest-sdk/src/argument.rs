@@ -11,45 +11,19 @@ type Kind = (&'static str, [&'static str; 4]);
 /// What a buyer may bring forward.
 const OF_A_BUYER: [Kind; 5] = [
     ("its condition", ["used", "scratch", "defect", "damage"]),
-    (
-        "other sellers",
-        ["elsewhere", "competitor", "other seller", "cheaper"],
-    ),
-    (
-        "past prices",
-        [
-            "price history",
-            "lowest price",
-            "average price",
-            "last month",
-        ],
-    ),
+    ("other sellers", ["elsewhere", "competitor", "other seller", "cheaper"]),
+    ("past prices", ["price history", "lowest price", "average price", "last month"]),
     ("your budget", ["budget", "afford", "student", "savings"]),
-    (
-        "a quick deal",
-        ["today", "right now", "cash", "immediately"],
-    ),
+    ("a quick deal", ["today", "right now", "cash", "immediately"]),
 ];
 
 /// What a seller may bring forward.
 const OF_A_SELLER: [Kind; 5] = [
-    (
-        "its quality",
-        ["quality", "brand new", "durable", "best in class"],
-    ),
-    (
-        "the warranty",
-        ["warranty", "guarantee", "returns", "support"],
-    ),
-    (
-        "the demand",
-        ["other buyer", "demand", "selling fast", "popular"],
-    ),
+    ("its quality", ["quality", "brand new", "durable", "best in class"]),
+    ("the warranty", ["warranty", "guarantee", "returns", "support"]),
+    ("the demand", ["other buyer", "demand", "selling fast", "popular"]),
     ("your costs", ["cost", "margin", "shipping", "wholesale"]),
-    (
-        "how rare it is",
-        ["rare", "limited", "last one", "few left"],
-    ),
+    ("how rare it is", ["rare", "limited", "last one", "few left"]),
 ];
 
 /// Bytes of one turn's talk that are searched.
@@ -69,10 +43,7 @@ impl Arguments {
             Role::Buyer => OF_A_BUYER,
             Role::Seller => OF_A_SELLER,
         };
-        Arguments {
-            kinds,
-            heard: [false; 5],
-        }
+        Arguments { kinds, heard: [false; 5] }
     }
 
     /// Notes the arguments in one turn's talk and returns the name of the first new one.
@@ -115,10 +86,7 @@ mod tests {
     fn long_talk_is_cut_between_characters() {
         let mut arguments = Arguments::of(Role::Seller);
         assert_eq!(arguments.hear(&"é".repeat(5_000)), None);
-        assert_eq!(
-            arguments.hear(&format!("{}rare", " ".repeat(TALK_BYTES_MAX))),
-            None
-        );
+        assert_eq!(arguments.hear(&format!("{}rare", " ".repeat(TALK_BYTES_MAX))), None);
         assert_eq!(arguments.hear("rare"), Some("how rare it is"));
     }
 }

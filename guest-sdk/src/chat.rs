@@ -32,12 +32,7 @@ pub struct Sampling {
 impl Default for Sampling {
     /// Temperature 0.7, at most 300 tokens.
     fn default() -> Sampling {
-        Sampling {
-            max_tokens: 300,
-            temperature_milli: 700,
-            top_p_milli: 1_000,
-            stop: Vec::new(),
-        }
+        Sampling { max_tokens: 300, temperature_milli: 700, top_p_milli: 1_000, stop: Vec::new() }
     }
 }
 
@@ -178,10 +173,7 @@ mod hosted {
     pub fn models() -> Vec<ModelInfo> {
         let models = wire::models().into_iter();
         models
-            .map(|model| ModelInfo {
-                name: model.name,
-                context_tokens: model.context_tokens,
-            })
+            .map(|model| ModelInfo { name: model.name, context_tokens: model.context_tokens })
             .collect()
     }
 
@@ -245,10 +237,6 @@ mod unhosted {
 
     /// Returns what is left to this seat: nothing.
     pub fn remaining() -> Remaining {
-        Remaining {
-            calls: 0,
-            input_tokens: 0,
-            output_tokens: 0,
-        }
+        Remaining { calls: 0, input_tokens: 0, output_tokens: 0 }
     }
 }

@@ -72,10 +72,9 @@ pub fn reply(reply: game::Reply) -> wire::Reply {
             game::Move::Walk => wire::Move::Walk,
         },
         talk: reply.talk,
-        belief: reply.belief.map(|belief| wire::Belief {
-            reserve: belief.reserve,
-            spread: belief.spread,
-        }),
+        belief: reply
+            .belief
+            .map(|belief| wire::Belief { reserve: belief.reserve, spread: belief.spread }),
     }
 }
 

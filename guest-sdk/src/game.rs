@@ -150,11 +150,7 @@ pub struct Reply {
 impl Reply {
     /// Returns a move without words.
     pub fn silent(action: Move) -> Reply {
-        Reply {
-            action,
-            talk: String::new(),
-            belief: None,
-        }
+        Reply { action, talk: String::new(), belief: None }
     }
 
     /// Returns the same reply with these words.

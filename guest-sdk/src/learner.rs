@@ -57,12 +57,7 @@ impl Learner {
         };
         let conceded = conceded(view, view.heard_count - 1);
         while self.learnt < view.theirs.len() {
-            self.weigh(
-                view.role,
-                f64::from(origin),
-                f64::from(view.theirs[self.learnt]),
-                conceded,
-            );
+            self.weigh(view.role, f64::from(origin), f64::from(view.theirs[self.learnt]), conceded);
             self.learnt += 1;
         }
     }
@@ -77,19 +72,12 @@ impl Learner {
             };
             for (weight, share) in weights.iter_mut().zip(conceded) {
                 let miss = (offer - (origin + share * (reserve - origin))) / self.noise;
-                let fit = if sound {
-                    math::exp(-0.5 * miss * miss)
-                } else {
-                    0.0
-                };
+                let fit = if sound { math::exp(-0.5 * miss * miss) } else { 0.0 };
                 *weight *= SURPRISE + fit;
                 total += *weight;
             }
         }
-        self.weights
-            .iter_mut()
-            .flatten()
-            .for_each(|weight| *weight /= total);
+        self.weights.iter_mut().flatten().for_each(|weight| *weight /= total);
     }
 
     /// Calls `visit` for every hypothesis with its weight and its prices in cents at these
@@ -107,10 +95,7 @@ impl Learner {
         let origin = f64::from(view.theirs.first().copied().unwrap_or(unheard));
         for (&reserve, weights) in self.reserves.iter().zip(&self.weights) {
             for (curve, &weight) in weights.iter().enumerate() {
-                visit(
-                    weight,
-                    moments.map(|shares| origin + shares[curve] * (reserve - origin)),
-                );
+                visit(weight, moments.map(|shares| origin + shares[curve] * (reserve - origin)));
             }
         }
     }
@@ -124,20 +109,14 @@ impl Learner {
             square += weight * reserve * reserve;
         }
         let spread = (square - mean * mean).max(0.0).sqrt();
-        Belief {
-            reserve: (mean + 0.5) as u32,
-            spread: (spread + 0.5) as u32,
-        }
+        Belief { reserve: (mean + 0.5) as u32, spread: (spread + 0.5) as u32 }
     }
 }
 
 /// Returns where the opponent stands on each curve in its turn `turn`, from 0.
 pub fn conceded(view: &View, turn: u32) -> Conceded {
     let own = view.turn_count;
-    let turns = view
-        .turn_limit
-        .map_or(own, |limit| limit - own.min(limit))
-        .max(2);
+    let turns = view.turn_limit.map_or(own, |limit| limit - own.min(limit)).max(2);
     let t = f64::from(turn.min(turns - 1)) / f64::from(turns - 1);
     CURVES.map(|b| math::power(t, 1.0 / b))
 }

@@ -30,10 +30,7 @@ pub fn exp(x: f64) -> f64 {
 /// If `x` is not positive and normal.
 pub fn ln(x: f64) -> f64 {
     const TERMS: u32 = 16;
-    assert!(
-        x.is_normal() && x > 0.0,
-        "a logarithm needs a positive number"
-    );
+    assert!(x.is_normal() && x > 0.0, "a logarithm needs a positive number");
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1_023;
     let mut mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | (1_023 << 52));
@@ -59,14 +56,8 @@ pub fn ln(x: f64) -> f64 {
 /// # Panics
 /// If the base or the exponent is outside its range.
 pub fn power(base: f64, exponent: f64) -> f64 {
-    assert!(
-        (0.0..=1.0).contains(&base),
-        "the base of a power is a share"
-    );
-    assert!(
-        exponent > 0.0 && exponent.is_finite(),
-        "the exponent of a power is positive"
-    );
+    assert!((0.0..=1.0).contains(&base), "the base of a power is a share");
+    assert!(exponent > 0.0 && exponent.is_finite(), "the exponent of a power is positive");
     if base == 0.0 || base == 1.0 {
         return base;
     }
@@ -114,10 +105,7 @@ mod tests {
 
     #[test]
     fn the_ends_are_exact() {
-        assert_eq!(
-            (exp(0.0), ln(1.0), power(0.0, 0.2), power(1.0, 0.2)),
-            (1.0, 0.0, 0.0, 1.0)
-        );
+        assert_eq!((exp(0.0), ln(1.0), power(0.0, 0.2), power(1.0, 0.2)), (1.0, 0.0, 0.0, 1.0));
         assert_eq!((exp(-1e9), exp(1e9)), (0.0, f64::INFINITY));
         assert_eq!((power(0.5, 5.0), power(0.25, 0.5)), (0.03125, 0.5));
     }

@@ -48,17 +48,9 @@ impl Grid {
         let range = view.high - view.low;
         if range == 0 || !range.is_multiple_of(tick) {
             let expected = format!("a divisor of the range from {} to {}", view.low, view.high);
-            return Err(ParamError::Value {
-                key: "tick",
-                value: tick.to_string(),
-                expected,
-            });
+            return Err(ParamError::Value { key: "tick", value: tick.to_string(), expected });
         }
-        Ok(Grid {
-            low: view.low,
-            tick,
-            steps: range / tick,
-        })
+        Ok(Grid { low: view.low, tick, steps: range / tick })
     }
 
     /// Returns the price after `step` steps from the lowest, in cents.
@@ -95,21 +87,11 @@ impl Aspiration {
         params: &mut Params,
         e: f64,
     ) -> Result<Aspiration, ParamError> {
-        if brief
-            .turn_limit
-            .is_none_or(|limit| !limit.is_multiple_of(2))
-        {
+        if brief.turn_limit.is_none_or(|limit| !limit.is_multiple_of(2)) {
             let expected = "a known, even turn limit for that".to_owned();
-            return Err(ParamError::Value {
-                key: "compat",
-                value: "negmas".to_owned(),
-                expected,
-            });
+            return Err(ParamError::Value { key: "compat", value: "negmas".to_owned(), expected });
         }
-        Ok(Aspiration {
-            grid: Grid::take(view, params)?,
-            e,
-        })
+        Ok(Aspiration { grid: Grid::take(view, params)?, e })
     }
 
     /// Accepts what reaches the aspiration, or offers the worst own price that does.

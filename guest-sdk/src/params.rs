@@ -45,21 +45,14 @@ impl Params {
         for piece in pieces.filter(|piece| !piece.is_empty()) {
             let Some((key, value)) = piece.split_once('=').filter(|(key, _)| !key.is_empty())
             else {
-                return Err(ParamError::NotAPair {
-                    piece: piece.to_owned(),
-                });
+                return Err(ParamError::NotAPair { piece: piece.to_owned() });
             };
             if pairs.iter().any(|(known, _)| known == key) {
-                return Err(ParamError::Twice {
-                    key: key.to_owned(),
-                });
+                return Err(ParamError::Twice { key: key.to_owned() });
             }
             pairs.push((key.to_owned(), value.to_owned()));
         }
-        Ok(Params {
-            pairs,
-            known: Vec::new(),
-        })
+        Ok(Params { pairs, known: Vec::new() })
     }
 
     /// Takes a value as it was written.
@@ -102,11 +95,7 @@ impl Params {
         };
         match text.parse::<u32>() {
             Ok(number) if (low..=high).contains(&number) => Ok(number),
-            _ => Err(bad(
-                key,
-                &text,
-                format!("a whole number from {low} to {high}"),
-            )),
+            _ => Err(bad(key, &text, format!("a whole number from {low} to {high}"))),
         }
     }
 
@@ -179,10 +168,7 @@ impl Params {
     /// A key that nothing asked for.
     pub fn finish(self) -> Result<(), ParamError> {
         match self.pairs.into_iter().next() {
-            Some((key, _)) => Err(ParamError::Unknown {
-                key,
-                known: self.known,
-            }),
+            Some((key, _)) => Err(ParamError::Unknown { key, known: self.known }),
             None => Ok(()),
         }
     }
@@ -201,9 +187,7 @@ fn decimal(text: &str) -> Option<f64> {
     if !digits(whole) || !digits(fraction) || fraction.len() > DECIMALS_MAX {
         return None;
     }
-    let millionths = format!("{whole}{fraction:0<DECIMALS_MAX$}")
-        .parse::<u64>()
-        .ok()?;
+    let millionths = format!("{whole}{fraction:0<DECIMALS_MAX$}").parse::<u64>().ok()?;
     Some(millionths as f64 / 1e6)
 }
 
@@ -215,11 +199,7 @@ fn plain(number: f64) -> String {
 }
 
 fn bad(key: &'static str, value: &str, expected: String) -> ParamError {
-    ParamError::Value {
-        key,
-        value: value.to_owned(),
-        expected,
-    }
+    ParamError::Value { key, value: value.to_owned(), expected }
 }
 
 /// Why parameters were refused.
@@ -262,25 +242,14 @@ impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParamError::TooLong { bytes } => {
-                write!(
-                    f,
-                    "parameters have {bytes} bytes, at most {TEXT_BYTES_MAX} are read"
-                )
+                write!(f, "parameters have {bytes} bytes, at most {TEXT_BYTES_MAX} are read")
             }
             ParamError::NotAPair { piece } => write!(f, "parameter `{piece}` is not `key=value`"),
             ParamError::Twice { key } => write!(f, "parameter `{key}` is given twice"),
             ParamError::Unknown { key, known } => {
-                write!(
-                    f,
-                    "unknown parameter `{key}`: this agent knows {}",
-                    known.join(", ")
-                )
+                write!(f, "unknown parameter `{key}`: this agent knows {}", known.join(", "))
             }
-            ParamError::Value {
-                key,
-                value,
-                expected,
-            } => {
+            ParamError::Value { key, value, expected } => {
                 write!(f, "parameter `{key}` is `{value}`, expected {expected}")
             }
         }
@@ -336,21 +305,9 @@ mod tests {
             "b=1;c",
         ] {
             let error = params(text).number("b", 1.0, [0.25, 9.0]).expect_err(text);
-            assert!(
-                error
-                    .to_string()
-                    .ends_with("expected a number from 0.25 to 9"),
-                "{error}"
-            );
+            assert!(error.to_string().ends_with("expected a number from 0.25 to 9"), "{error}");
         }
-        for text in [
-            "low=-1",
-            "low=1.5",
-            "low=2000%",
-            "low=%",
-            "low=99999999999",
-            "low=NaN%",
-        ] {
+        for text in ["low=-1", "low=1.5", "low=2000%", "low=%", "low=99999999999", "low=NaN%"] {
             assert!(params(text).price("low", 100).is_err(), "{text}");
         }
         assert!(params("mode=other").choice("mode", &["relative"]).is_err());
@@ -362,9 +319,6 @@ mod tests {
         let mut given = params("bb=1");
         let _ = given.number("b", 1.0, [0.0, 9.0]);
         let error = given.finish().expect_err("`bb` is left over");
-        assert_eq!(
-            error.to_string(),
-            "unknown parameter `bb`: this agent knows b"
-        );
+        assert_eq!(error.to_string(), "unknown parameter `bb`: this agent knows b");
     }
 }

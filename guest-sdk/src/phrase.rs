@@ -13,18 +13,12 @@ const TITLE_CHARS_MAX: usize = 60;
 /// If there are no phrases.
 pub fn speak(reply: Reply, rng: &mut Rng, phrases: &[&str], title: &str, otherwise: u32) -> Reply {
     let phrase = phrases[rng.below(phrases.len() as u64) as usize];
-    let cents = if let Move::Offer(cents) = reply.action {
-        cents
-    } else {
-        otherwise
-    };
+    let cents = if let Move::Offer(cents) = reply.action { cents } else { otherwise };
     reply.saying(fill(phrase, cents, title))
 }
 
 /// Returns a phrase with `{price}` and `{item}` filled in.
 pub fn fill(phrase: &str, cents: u32, title: &str) -> String {
     let item: String = title.chars().take(TITLE_CHARS_MAX).collect();
-    phrase
-        .replace("{price}", &dollars(cents))
-        .replace("{item}", &item)
+    phrase.replace("{price}", &dollars(cents)).replace("{item}", &item)
 }

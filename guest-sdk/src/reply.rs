@@ -98,10 +98,7 @@ pub fn read(text: &str, role: Role) -> Result<Answer, AnswerError> {
         }
     }
     let (action, talk) = found.ok_or(AnswerError::NoAction)?;
-    Ok(Answer {
-        action: read_action(action, role)?,
-        talk: plain(&talk, TALK_BYTES_MAX),
-    })
+    Ok(Answer { action: read_action(action, role)?, talk: plain(&talk, TALK_BYTES_MAX) })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,14 +114,8 @@ fn labelled(line: &str) -> Option<(Label, &str)> {
     let decoration = |c: char| c.is_whitespace() || matches!(c, '*' | '#' | '_');
     let (name, rest) = line.split_once(':')?;
     let name = name.trim_matches(decoration);
-    let labels = [
-        ("thought", Label::Thought),
-        ("talk", Label::Talk),
-        ("action", Label::Action),
-    ];
-    let (_, label) = labels
-        .into_iter()
-        .find(|(known, _)| name.eq_ignore_ascii_case(known))?;
+    let labels = [("thought", Label::Thought), ("talk", Label::Talk), ("action", Label::Action)];
+    let (_, label) = labels.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
     Some((label, rest.trim_start_matches(['*', '_']).trim()))
 }
 
@@ -135,10 +126,8 @@ fn read_action(line: &str, role: Role) -> Result<Move, AnswerError> {
         .and_then(|rest| rest.split_once(']'))
         .filter(|(inside, behind)| !inside.contains('[') && !behind.contains(['[', ']']))
         .ok_or(AnswerError::NotOneTag)?;
-    let (tag, amount) = inside
-        .trim()
-        .split_once(char::is_whitespace)
-        .unwrap_or((inside.trim(), ""));
+    let (tag, amount) =
+        inside.trim().split_once(char::is_whitespace).unwrap_or((inside.trim(), ""));
     let amount = amount.trim();
     let behind = without_quantity(behind.trim().trim_end_matches('.'))?;
     let amount = match (amount, behind) {
@@ -160,11 +149,7 @@ fn read_action(line: &str, role: Role) -> Result<Move, AnswerError> {
 }
 
 fn bare(amount: &str, action: Move) -> Result<Move, AnswerError> {
-    if amount.is_empty() {
-        Ok(action)
-    } else {
-        Err(AnswerError::Unexpected(shown(amount)))
-    }
+    if amount.is_empty() { Ok(action) } else { Err(AnswerError::Unexpected(shown(amount))) }
 }
 
 /// Takes `(1x something)` off the end. There is one of each thing on sale, so any other

@@ -15,9 +15,7 @@ impl Rng {
     /// Returns the stream of a seed: four outputs of SplitMix64 are the state.
     pub fn new(seed: u64) -> Rng {
         let mut mixer = seed;
-        Rng {
-            state: std::array::from_fn(|_| split_mix(&mut mixer)),
-        }
+        Rng { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
     }
 
     /// Draws 64 bits.
@@ -89,17 +87,10 @@ mod tests {
 
     #[test]
     fn xoshiro_gives_the_published_numbers() {
-        let mut rng = Rng {
-            state: [1, 2, 3, 4],
-        };
+        let mut rng = Rng { state: [1, 2, 3, 4] };
         let drawn: [u64; 5] = std::array::from_fn(|_| rng.bits());
-        let published = [
-            11_520,
-            0,
-            1_509_978_240,
-            1_215_971_899_390_074_240,
-            1_216_172_134_540_287_360,
-        ];
+        let published =
+            [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240, 1_216_172_134_540_287_360];
         assert_eq!(drawn, published);
     }
 
@@ -111,10 +102,7 @@ mod tests {
             counts[rng.below(6) as usize] += 1;
         }
         // Nine standard deviations of a fair die: a biased draw fails, chance does not.
-        assert!(
-            counts.iter().all(|&count| count.abs_diff(10_000) < 830),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 830), "{counts:?}");
     }
 
     #[test]

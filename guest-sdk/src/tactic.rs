@@ -40,10 +40,7 @@ impl Curve {
             let k = params.number("k", 0.01, [0.000_1, 1.0])?;
             return Ok(Curve::Exponential { k, b });
         }
-        Ok(Curve::Polynomial {
-            k: params.number("k", 0.0, [0.0, 1.0])?,
-            b,
-        })
+        Ok(Curve::Polynomial { k: params.number("k", 0.0, [0.0, 1.0])?, b })
     }
 
     /// Returns a(t) for t in 0..=1.
@@ -77,10 +74,7 @@ impl TimeDependent {
     /// A parameter that cannot be read.
     pub fn new(brief: &Brief, params: &mut Params, b: f64) -> Result<TimeDependent, ParamError> {
         let view = View::new(brief, params)?;
-        Ok(TimeDependent {
-            view,
-            pace: Pace::Own(Curve::take(params, b)?),
-        })
+        Ok(TimeDependent { view, pace: Pace::Own(Curve::take(params, b)?) })
     }
 
     /// Does the same, or with the parameter `compat=negmas` plays as NegMAS does with the
@@ -95,10 +89,7 @@ impl TimeDependent {
             }
             let view = View::new(brief, params)?;
             let aspiration = Aspiration::new(brief, &view, params, negmas_e)?;
-            Ok(TimeDependent {
-                view,
-                pace: Pace::Negmas(aspiration),
-            })
+            Ok(TimeDependent { view, pace: Pace::Negmas(aspiration) })
         })
     }
 

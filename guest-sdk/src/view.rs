@@ -61,21 +61,13 @@ impl View {
     pub fn new(brief: &Brief, params: &mut Params) -> Result<View, ParamError> {
         let list_price = brief.item.list_price;
         let low = params.price("low", list_price)?.unwrap_or(list_price / 5);
-        let high = params
-            .price("high", list_price)?
-            .unwrap_or(list_price.max(low));
+        let high = params.price("high", list_price)?.unwrap_or(list_price.max(low));
         if low > high {
             let expected = format!("a price up to `high`, which is {high}");
-            return Err(ParamError::Value {
-                key: "low",
-                value: low.to_string(),
-                expected,
-            });
+            return Err(ParamError::Value { key: "low", value: low.to_string(), expected });
         }
         let assumed = params.count("turns", HIDDEN_TURNS, [1, 1_000])?;
-        let own_turns = brief
-            .turn_limit
-            .map(|limit| (limit + u32::from(brief.opens)) / 2);
+        let own_turns = brief.turn_limit.map(|limit| (limit + u32::from(brief.opens)) / 2);
         Ok(View {
             role: brief.role,
             reserve: brief.reserve,
@@ -147,8 +139,7 @@ impl View {
     /// Returns whether the opponent cannot answer any more.
     pub fn is_final_turn(&self) -> bool {
         let turns_before = 2 * self.turn_index + u32::from(!self.opens);
-        self.turn_limit
-            .is_some_and(|limit| turns_before + 1 >= limit)
+        self.turn_limit.is_some_and(|limit| turns_before + 1 >= limit)
     }
 
     /// Returns the index of the last own turn that the opponent can answer, if there is one.
@@ -174,11 +165,7 @@ impl View {
     /// Returns the best offer that may be accepted now: the latest, or any earlier one where
     /// the rules allow that.
     pub fn best_available(&self) -> Option<u32> {
-        if self.any_offer_stands {
-            self.best_heard()
-        } else {
-            self.standing()
-        }
+        if self.any_offer_stands { self.best_heard() } else { self.standing() }
     }
 
     /// Returns whether a price is within the own reserve.
@@ -215,11 +202,7 @@ impl View {
     /// Does the same for a price that is no whole number of cents.
     pub fn kept_at(&self, cents: f64) -> f64 {
         let (start, reserve) = (f64::from(self.start()), f64::from(self.reserve));
-        if start == reserve {
-            0.0
-        } else {
-            (cents - reserve) / (start - reserve)
-        }
+        if start == reserve { 0.0 } else { (cents - reserve) / (start - reserve) }
     }
 
     /// Accepts what is available if it is as good as the `next` own price (Baarslag, Hindriks,
@@ -227,11 +210,7 @@ impl View {
     /// `next` otherwise.
     pub fn answer(&mut self, next: u32) -> Reply {
         let next = self.price(f64::from(next));
-        let threshold = if self.is_final_turn() {
-            self.reserve
-        } else {
-            next
-        };
+        let threshold = if self.is_final_turn() { self.reserve } else { next };
         match self.accept_at(threshold) {
             Some(reply) => reply,
             None => self.offer(next),
@@ -248,11 +227,7 @@ impl View {
 
     /// Offers a price, or the own reserve if the price is beyond it.
     pub fn offer(&mut self, cents: u32) -> Reply {
-        let cents = if self.affords(cents) {
-            cents
-        } else {
-            self.reserve
-        };
+        let cents = if self.affords(cents) { cents } else { self.reserve };
         if self.own.len() < OFFERS_MAX {
             self.own.push(cents);
         }

@@ -17,18 +17,13 @@ fn refused(what: &str, bytes: &[u8], names: &str) {
     match sandbox.load(bytes) {
         Err(LoadError::Refused(refusal)) => {
             let said = refusal.to_string();
-            assert!(
-                said.contains(names),
-                "{what}: said `{said}`, which does not name `{names}`"
-            );
+            assert!(said.contains(names), "{what}: said `{said}`, which does not name `{names}`");
         }
         Err(other) => panic!("{what}: {other}"),
         Ok(_) => panic!("{what}: was loaded"),
     }
     let honest = kit::component("");
-    sandbox
-        .load(&honest)
-        .unwrap_or_else(|error| panic!("after {what}: {error}"));
+    sandbox.load(&honest).unwrap_or_else(|error| panic!("after {what}: {error}"));
 }
 
 fn wrap(module: &Module) -> Vec<u8> {
@@ -73,18 +68,11 @@ fn what_is_no_component_is_refused() {
     refused("nothing", b"", "component");
     refused("text", b"(component)", "component");
     refused("a core module", &Module::new().finish(), "component");
-    refused(
-        "an ELF file",
-        &[&b"\x7fELF\x02\x01\x01"[..], &[0; 64]].concat(),
-        "component",
-    );
+    refused("an ELF file", &[&b"\x7fELF\x02\x01\x01"[..], &[0; 64]].concat(), "component");
     refused("noise", &[0xa5; 4096], "component");
     for length in [4, 7, 8, 9, 40, component.len() / 2, component.len() - 1] {
         let sandbox = small_sandbox();
-        assert!(
-            sandbox.load(&component[..length]).is_err(),
-            "cut at byte {length}"
-        );
+        assert!(sandbox.load(&component[..length]).is_err(), "cut at byte {length}");
     }
 }
 
@@ -92,20 +80,14 @@ fn what_is_no_component_is_refused() {
 fn every_flipped_byte_of_a_component_is_survived() {
     let component = kit::component("");
     let sandbox = small_sandbox();
-    let step = if std::env::var_os("SLOW_TESTS").is_some() {
-        7
-    } else {
-        61
-    };
+    let step = if std::env::var_os("SLOW_TESTS").is_some() { 7 } else { 61 };
     for at in (8..component.len()).step_by(step) {
         let mut mutant = component.clone();
         mutant[at] ^= 1 << (at % 8);
         // Whether the mutant is still valid does not matter; that the host answers does.
         drop(sandbox.load(&mutant));
     }
-    sandbox
-        .load(&component)
-        .expect("the honest component still loads");
+    sandbox.load(&component).expect("the honest component still loads");
 }
 
 #[test]
@@ -186,9 +168,7 @@ fn compile_bombs_are_refused_before_they_are_compiled() {
     sandbox_says(
         "a branch table of 60,000",
         &functions(1, 0, |sink| {
-            sink.i32_const(0)
-                .br_table(std::iter::repeat_n(0, 60_000), 0)
-                .unreachable();
+            sink.i32_const(0).br_table(std::iter::repeat_n(0, 60_000), 0).unreachable();
         }),
     );
     sandbox_says(
@@ -204,11 +184,7 @@ fn compile_bombs_are_refused_before_they_are_compiled() {
 #[test]
 fn components_beyond_a_static_limit_are_refused() {
     let mut globals = GlobalSection::new();
-    let kind = GlobalType {
-        val_type: ValType::I32,
-        mutable: true,
-        shared: false,
-    };
+    let kind = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
     for _ in 0..500_000 {
         globals.global(kind, &ConstExpr::i32_const(0));
     }
@@ -234,27 +210,16 @@ fn components_beyond_a_static_limit_are_refused() {
     refused("90,000 data segments", &wrap(&module), "data");
 
     let modules = "(core module)".repeat(1_000);
-    refused(
-        "1,000 modules",
-        &kit::raw(&format!("(component {modules})")),
-        "modules",
-    );
+    refused("1,000 modules", &kit::raw(&format!("(component {modules})")), "modules");
     let tables = "(table 1 funcref)".repeat(100);
-    refused(
-        "100 tables",
-        &kit::raw(&format!("(component (core module {tables}))")),
-        "tables",
-    );
+    refused("100 tables", &kit::raw(&format!("(component (core module {tables}))")), "tables");
 }
 
 #[test]
 fn a_component_larger_than_the_limit_is_refused() {
     let mut component = Component::new();
     let filler = vec![0u8; 30 << 20];
-    component.section(&CustomSection {
-        name: "filler".into(),
-        data: filler.as_slice().into(),
-    });
+    component.section(&CustomSection { name: "filler".into(), data: filler.as_slice().into() });
     refused("thirty mebibytes", &component.finish(), "bytes");
 }
 
@@ -270,9 +235,7 @@ fn types_nested_without_end_are_refused() {
     let mut text = String::from("(component (type $t0 (tuple u8 u8))");
     for depth in 1..60 {
         let below = depth - 1;
-        text.push_str(&format!(
-            "(type $t{depth} (tuple $t{below} $t{below} $t{below}))"
-        ));
+        text.push_str(&format!("(type $t{depth} (tuple $t{below} $t{below} $t{below}))"));
     }
     text.push(')');
     refused("tuples of tuples", &kit::raw(&text), "");

@@ -26,13 +26,8 @@ fn sandbox() -> &'static Sandbox {
 }
 
 fn load(name: &str) -> LoadedAgent {
-    let builtin = BUILTINS
-        .iter()
-        .find(|builtin| builtin.name == name)
-        .expect("a built-in");
-    sandbox()
-        .load(builtin.component)
-        .unwrap_or_else(|error| panic!("{name}: {error}"))
+    let builtin = BUILTINS.iter().find(|builtin| builtin.name == name).expect("a built-in");
+    sandbox().load(builtin.component).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn scenario(set: RuleSet) -> Scenario {
@@ -59,33 +54,18 @@ fn rules(set: RuleSet) -> Rules {
         RuleSet::Standard => Regulation::Refuse,
         RuleSet::AmazonHistoryPrice => Regulation::Penalise,
     };
-    Rules {
-        set,
-        regulation: [buyer, Regulation::Refuse],
-        retries: 2,
-        talk_bytes_max: 1_024,
-    }
+    Rules { set, regulation: [buyer, Regulation::Refuse], retries: 2, talk_bytes_max: 1_024 }
 }
 
 fn negotiate(set: RuleSet, agents: [&LoadedAgent; 2]) -> Played {
     let seat = |role: Role| {
         sandbox()
-            .seat(
-                agents[role.index()],
-                &Grants::default(),
-                100 + role.index() as u64,
-            )
+            .seat(agents[role.index()], &Grants::default(), 100 + role.index() as u64)
             .expect("a seat")
     };
     let (mut buyer, mut seller) = (seat(Role::Buyer), seat(Role::Seller));
-    play(
-        &rules(set),
-        &scenario(set),
-        ["", ""],
-        [100, 101],
-        [&mut buyer, &mut seller],
-    )
-    .unwrap_or_else(|voided| panic!("the host failed: {voided:?}"))
+    play(&rules(set), &scenario(set), ["", ""], [100, 101], [&mut buyer, &mut seller])
+        .unwrap_or_else(|voided| panic!("the host failed: {voided:?}"))
 }
 
 fn show_move(action: Move) -> String {
@@ -99,11 +79,7 @@ fn show_move(action: Move) -> String {
 }
 
 fn show_turn(number: usize, turn: &TurnRecord) -> String {
-    let mut line = format!(
-        "{number:>2} {:<6} {}",
-        turn.by.to_string(),
-        show_move(turn.action)
-    );
+    let mut line = format!("{number:>2} {:<6} {}", turn.by.to_string(), show_move(turn.action));
     for action in &turn.refused {
         let _ = write!(line, " [refused: {}]", show_move(*action));
     }

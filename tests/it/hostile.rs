@@ -12,6 +12,7 @@ use arena_core::record::Outcome;
 use arena_core::referee::{Played, play};
 use arena_core::rules::Rules;
 use arena_core::scenario::{Horizon, Item, Regulation, Role, RuleSet, Scenario};
+use arena_core::turn::Move;
 use arena_llm::model::LanguageModel;
 use arena_llm::scripted::ScriptedModel;
 use arena_sandbox::{Grants, LoadError, LoadedAgent, Sandbox};
@@ -61,10 +62,7 @@ fn scenario() -> Scenario {
         budget: Price(9_876),
         cost: Price(4_321),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: 20,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: 20, hidden: false },
     }
 }
 
@@ -80,20 +78,11 @@ fn rules() -> Rules {
 /// Plays one match in the sandbox, the arrays being buyer and seller.
 pub fn play_agents(agents: [&LoadedAgent; 2]) -> Played {
     let sandbox = small_sandbox();
-    let grants = Grants {
-        models: vec![echo_model()],
-        training: None,
-    };
+    let grants = Grants { models: vec![echo_model()], training: None };
     let mut buyer = sandbox.seat(agents[0], &grants, 11).expect("a seat");
     let mut seller = sandbox.seat(agents[1], &grants, 12).expect("a seat");
-    play(
-        &rules(),
-        &scenario(),
-        ["", ""],
-        [11, 12],
-        [&mut buyer, &mut seller],
-    )
-    .unwrap_or_else(|voided| panic!("the host failed: {voided:?}"))
+    play(&rules(), &scenario(), ["", ""], [11, 12], [&mut buyer, &mut seller])
+        .unwrap_or_else(|voided| panic!("the host failed: {voided:?}"))
 }
 
 /// Passes every time, and never ends a match itself.
@@ -124,11 +113,7 @@ fn guests() -> Vec<Guest> {
 }
 
 fn read_guest(path: &std::path::Path) -> Guest {
-    let name = path
-        .file_stem()
-        .expect("a file name")
-        .to_string_lossy()
-        .into_owned();
+    let name = path.file_stem().expect("a file name").to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).expect("a readable guest");
     let expected = text
         .lines()
@@ -137,11 +122,7 @@ fn read_guest(path: &std::path::Path) -> Guest {
         .split('|')
         .map(|verdict| verdict.trim().to_owned())
         .collect();
-    Guest {
-        name,
-        expected,
-        component: kit::component(&text),
-    }
+    Guest { name, expected, component: kit::component(&text) }
 }
 
 /// What became of a guest in one role: the same words as in `;; expect:`.
@@ -195,36 +176,19 @@ fn every_hostile_guest_gets_its_named_fault_and_the_next_match_is_untouched() {
             assert_eq!(control(), before, "after {} as {role}", guest.name);
         }
     }
-    assert!(
-        findings.is_empty(),
-        "{} findings:\n{}",
-        findings.len(),
-        findings.join("\n")
-    );
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
 }
 
 #[test]
 fn ten_thousand_traps_in_a_row_leave_nothing_behind() {
-    let rounds = if std::env::var_os("SLOW_TESTS").is_some() {
-        10_000
-    } else {
-        500
-    };
+    let rounds = if std::env::var_os("SLOW_TESTS").is_some() { 10_000 } else { 500 };
     let before = control();
     let agent = small_sandbox()
-        .load(&kit::component(
-            "(func (export \"act\") (param i32 i32) (result i32) (unreachable))",
-        ))
+        .load(&kit::component("(func (export \"act\") (param i32 i32) (result i32) (unreachable))"))
         .expect("it loads");
     for _ in 0..rounds {
         let played = play_agents([&agent, honest()]);
-        assert!(matches!(
-            played.outcome,
-            Outcome::Faulted {
-                by: Role::Buyer,
-                ..
-            }
-        ));
+        assert!(matches!(played.outcome, Outcome::Faulted { by: Role::Buyer, .. }));
     }
     assert_eq!(control(), before);
 }
@@ -241,7 +205,7 @@ fn a_probe_for_the_own_reserve_hears_the_same_refusal_every_time() {
     assert!(refused > 0, "nothing was refused");
     assert!(
         played.turns.iter().all(|turn| turn.by == Role::Seller
-            || !matches!(turn.action, arena_core::turn::Move::Offer(Price(cents)) if cents > 9_876)),
+            || !matches!(turn.action, Move::Offer(Price(cents)) if cents > 9_876)),
         "an offer beyond the reserve was delivered"
     );
 }
@@ -268,27 +232,12 @@ fn search(wanted: u32) -> LoadedAgent {
 #[test]
 fn no_seat_finds_its_opponents_reserve_anywhere_in_its_memory() {
     let found = |played: &Played| {
-        matches!(
-            played.outcome,
-            Outcome::Faulted {
-                fault: arena_core::fault::Fault::Trap,
-                ..
-            }
-        )
+        matches!(played.outcome, Outcome::Faulted { fault: arena_core::fault::Fault::Trap, .. })
     };
     let own = play_agents([&search(9_876), honest()]);
-    assert!(
-        found(&own),
-        "the search finds what is there, the own reserve: {own:?}"
-    );
+    assert!(found(&own), "the search finds what is there, the own reserve: {own:?}");
     let others = play_agents([&search(4_321), honest()]);
-    assert!(
-        !found(&others),
-        "the buyer saw the seller's cost: {others:?}"
-    );
+    assert!(!found(&others), "the buyer saw the seller's cost: {others:?}");
     let others = play_agents([honest(), &search(9_876)]);
-    assert!(
-        !found(&others),
-        "the seller saw the buyer's budget: {others:?}"
-    );
+    assert!(!found(&others), "the seller saw the buyer's budget: {others:?}");
 }

@@ -18,20 +18,13 @@ pub const ARENA: &str = env!("CARGO_BIN_EXE_arena");
 /// Returns the checkout's root.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest
-        .ancestors()
-        .nth(2)
-        .expect("host/arena lies two folders down")
-        .to_owned()
+    manifest.ancestors().nth(2).expect("host/arena lies two folders down").to_owned()
 }
 
 /// Returns a sandbox with these limits that compiles with the program under test and keeps
 /// nothing on disk.
 pub fn sandbox(limits: Limits) -> Sandbox {
-    let worker = CompileWorker {
-        program: ARENA.into(),
-        args: vec!["compile-worker".to_owned()],
-    };
+    let worker = CompileWorker { program: ARENA.into(), args: vec!["compile-worker".to_owned()] };
     let settings = SandboxSettings::new(limits, 64, worker);
     Sandbox::new(&settings).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -62,10 +55,7 @@ const PRELUDE: &str = r#"
 const DEFAULTS: &[(&str, &str)] = &[
     ("memory", r#"(memory (export "memory") 4)"#),
     ("begin", r#"(func (export "begin") (param i32))"#),
-    (
-        "act",
-        r#"(func (export "act") (param i32 i32) (result i32) (call $reject))"#,
-    ),
+    ("act", r#"(func (export "act") (param i32 i32) (result i32) (call $reject))"#),
     ("finish", r#"(func (export "finish") (param i32 i32 i32))"#),
     (
         "cabi_realloc",
@@ -98,15 +88,11 @@ pub fn component(fields: &str) -> Vec<u8> {
     text.push_str(&rest);
     text.push(')');
     for name in ["begin", "act", "finish"] {
-        text = text.replace(
-            &format!("(export \"{name}\")"),
-            &format!("(export \"{INTERFACE}#{name}\")"),
-        );
+        text = text
+            .replace(&format!("(export \"{name}\")"), &format!("(export \"{INTERFACE}#{name}\")"));
     }
-    text = text.replace(
-        "(export \"cabi_post_act\")",
-        &format!("(export \"cabi_post_{INTERFACE}#act\")"),
-    );
+    text = text
+        .replace("(export \"cabi_post_act\")", &format!("(export \"cabi_post_{INTERFACE}#act\")"));
     let module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     encode(module)
 }
@@ -123,9 +109,7 @@ fn encode(mut module: Vec<u8>) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let wit = root().join("guest-sdk/wit/arena.wit");
     let package = resolve.push_file(&wit).expect("the contract parses");
-    let world = resolve
-        .select_world(&[package], Some("agent"))
-        .expect("the world exists");
+    let world = resolve.select_world(&[package], Some("agent")).expect("the world exists");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
         .expect("metadata can be embedded");
     ComponentEncoder::default()

@@ -77,14 +77,9 @@ fn play_again<'a>(recorded: &Match, seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) -
         budget: Price(recorded.budget),
         cost: Price(recorded.cost),
         opener: recorded.opener,
-        horizon: Horizon {
-            turn_limit: recorded.turn_limit,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: recorded.turn_limit, hidden: false },
     };
-    let Match {
-        low, high, tick, ..
-    } = recorded;
+    let Match { low, high, tick, .. } = recorded;
     let params = format!("compat=negmas low={low} high={high} tick={tick}");
     let (mut buyer, mut seller) = (seat(&recorded.buyer), seat(&recorded.seller));
     let seats: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
@@ -93,23 +88,15 @@ fn play_again<'a>(recorded: &Match, seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) -
 
 /// Returns the turns that the record stands for.
 fn turns_of(recorded: &Match) -> Vec<(Role, Move)> {
-    let offers = recorded
-        .offers
-        .iter()
-        .map(|&cents| Move::Offer(Price(cents)));
+    let offers = recorded.offers.iter().map(|&cents| Move::Offer(Price(cents)));
     let moves = offers.chain(recorded.deal.map(|_| Move::Accept(None)));
-    let roles = [recorded.opener, recorded.opener.other()]
-        .into_iter()
-        .cycle();
+    let roles = [recorded.opener, recorded.opener.other()].into_iter().cycle();
     roles.zip(moves).collect()
 }
 
 fn check<'a>(seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) {
     let recorded = recorded();
-    assert_eq!(
-        (recorded.negmas.as_str(), recorded.matches.len()),
-        ("0.16.0", RECORDED)
-    );
+    assert_eq!((recorded.negmas.as_str(), recorded.matches.len()), ("0.16.0", RECORDED));
     for record in &recorded.matches {
         let played = play_again(record, seat);
         let turns = played.turns.iter().map(|turn| match turn.action {
@@ -118,9 +105,7 @@ fn check<'a>(seat: &dyn Fn(&str) -> Box<dyn Seat + 'a>) {
             action => (turn.by, action),
         });
         let outcome = match record.deal {
-            Some(cents) => Outcome::Deal {
-                price: Price(cents),
-            },
+            Some(cents) => Outcome::Deal { price: Price(cents) },
             None => Outcome::TimedOut,
         };
         assert_eq!(turns.collect::<Vec<_>>(), turns_of(record), "{}", record.id);
@@ -150,19 +135,8 @@ fn components_make_every_offer_that_negmas_made() {
 #[test]
 fn the_recorded_negotiations_are_worth_comparing() {
     let recorded = recorded();
-    let deals = recorded
-        .matches
-        .iter()
-        .filter(|record| record.deal.is_some())
-        .count();
-    let offers: usize = recorded
-        .matches
-        .iter()
-        .map(|record| record.offers.len())
-        .sum();
-    assert!(
-        deals >= 50 && deals <= RECORDED - 50,
-        "{deals} deals of {RECORDED}"
-    );
+    let deals = recorded.matches.iter().filter(|record| record.deal.is_some()).count();
+    let offers: usize = recorded.matches.iter().map(|record| record.offers.len()).sum();
+    assert!(deals >= 50 && deals <= RECORDED - 50, "{deals} deals of {RECORDED}");
     assert!(offers >= 3_000, "{offers} offers");
 }

@@ -74,15 +74,7 @@ impl Place {
     fn start(&self, out: &str, workers: u32) -> Child {
         Command::new(crate::kit::ARENA)
             .current_dir(self.folder.path())
-            .args([
-                "tournament",
-                "run",
-                "t.toml",
-                "--out",
-                out,
-                "--workers",
-                &workers.to_string(),
-            ])
+            .args(["tournament", "run", "t.toml", "--out", out, "--workers", &workers.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -91,15 +83,9 @@ impl Place {
     }
 
     fn run(&self, out: &str, workers: u32) -> Vec<u8> {
-        let ended = self
-            .start(out, workers)
-            .wait_with_output()
-            .expect("the program ends");
+        let ended = self.start(out, workers).wait_with_output().expect("the program ends");
         let complaint = String::from_utf8_lossy(&ended.stderr);
-        assert!(
-            ended.status.success(),
-            "{out} on {workers} workers: {complaint}"
-        );
+        assert!(ended.status.success(), "{out} on {workers} workers: {complaint}");
         std::fs::read(self.log(out)).expect("a log")
     }
 }
@@ -108,14 +94,8 @@ impl Place {
 fn one_two_and_eight_workers_write_the_same_log() {
     let place = Place::new();
     let one = place.run("one", 1);
-    assert!(
-        place.run("two", 2) == one,
-        "two workers wrote another log than one"
-    );
-    assert!(
-        place.run("eight", 8) == one,
-        "eight workers wrote another log than one"
-    );
+    assert!(place.run("two", 2) == one, "two workers wrote another log than one");
+    assert!(place.run("eight", 8) == one, "eight workers wrote another log than one");
     check_entries(&place.log("one"));
 }
 
@@ -136,13 +116,8 @@ fn check_entries(log: &Path) {
     assert_eq!(close.match_count, 2 * announcement.pair_count);
     let mut faults = 0;
     for (index, entry) in matches.iter().enumerate() {
-        let Entry::Match(record) = entry else {
-            panic!("entry {} is no match", index + 1)
-        };
-        assert_eq!(
-            (record.pair_index, record.leg),
-            (index as u64 / 2, (index % 2) as u8)
-        );
+        let Entry::Match(record) = entry else { panic!("entry {} is no match", index + 1) };
+        assert_eq!((record.pair_index, record.leg), (index as u64 / 2, (index % 2) as u8));
         let faulted = matches!(record.outcome, arena_core::record::Outcome::Faulted { .. });
         faults += usize::from(faulted);
     }
@@ -164,14 +139,8 @@ fn a_run_killed_at_twenty_random_points_ends_in_the_same_log() {
     }
     println!("killed {killed} of {KILLS} times while the log was unfinished");
     assert!(killed >= 15, "only {killed} kills hit a running tournament");
-    assert!(
-        place.run("killed", 2) == whole,
-        "the resumed log differs (seed {ROOT_SEED})"
-    );
-    assert!(
-        place.run("killed", 1) == whole,
-        "a finished tournament was touched"
-    );
+    assert!(place.run("killed", 2) == whole, "the resumed log differs (seed {ROOT_SEED})");
+    assert!(place.run("killed", 1) == whole, "a finished tournament was touched");
 }
 
 /// Starts a run and kills it once the log has `size` bytes. Returns whether it was still at work.
@@ -187,10 +156,7 @@ fn kill_at(place: &Place, out: &str, workers: u32, size: u64) -> bool {
         if written > size {
             break;
         }
-        assert!(
-            started.elapsed() < RUN_MAX,
-            "the log did not reach {size} bytes"
-        );
+        assert!(started.elapsed() < RUN_MAX, "the log did not reach {size} bytes");
         std::thread::sleep(LOOK_EVERY);
     }
     child.kill().expect("the program can be killed");
@@ -208,22 +174,14 @@ fn an_interrupt_ends_the_run_cleanly_and_the_same_command_goes_on() {
         assert!(started.elapsed() < RUN_MAX, "the log does not grow");
         std::thread::sleep(LOOK_EVERY);
     }
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.expect("kill runs").success());
     let ended = child.wait_with_output().expect("the program ends");
     let said = String::from_utf8_lossy(&ended.stderr);
     if ended.status.code() == Some(130) {
-        assert!(
-            said.contains("tournament run"),
-            "does not say how to go on: {said}"
-        );
+        assert!(said.contains("tournament run"), "does not say how to go on: {said}");
     } else {
         assert!(ended.status.success(), "{said}");
     }
-    assert!(
-        place.run("interrupted", 2) == whole,
-        "the resumed log differs"
-    );
+    assert!(place.run("interrupted", 2) == whole, "the resumed log differs");
 }

@@ -24,9 +24,7 @@ impl<A: game::Agent> NativeSeat<A> {
     }
 
     fn agent(&mut self) -> &mut A {
-        self.agent
-            .as_mut()
-            .expect("the referee begins a seat before it asks")
+        self.agent.as_mut().expect("the referee begins a seat before it asks")
     }
 }
 
@@ -122,8 +120,5 @@ fn host_move(action: game::Move) -> Move {
 }
 
 fn host_belief(belief: game::Belief) -> Belief {
-    Belief {
-        reserve: Price(belief.reserve),
-        spread: Price(belief.spread),
-    }
+    Belief { reserve: Price(belief.reserve), spread: Price(belief.spread) }
 }

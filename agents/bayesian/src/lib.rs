@@ -1,4 +1,5 @@
-//! Bayesian: learns the opponent's reserve from its offers and plans against it (Zeng, Sycara 1998; Hindriks, Tykhonov 2008).
+//! Bayesian: learns the opponent's reserve from its offers and plans against it (Zeng, Sycara
+//! 1998; Hindriks, Tykhonov 2008).
 
 use arena_guest::learner::{self, Learner};
 use arena_guest::params;
@@ -34,16 +35,8 @@ impl Agent for Bayesian {
             let learner = Learner::new(&view, params.share("noise", 0.05)?);
             let risk = params.share("risk", 0.01)?;
             let hidden = view.turn_limit.is_none();
-            let least = if hidden {
-                1.0 / f64::from(view.turn_count)
-            } else {
-                0.0
-            };
-            Ok(Bayesian {
-                view,
-                learner,
-                risk: risk.max(least),
-            })
+            let least = if hidden { 1.0 / f64::from(view.turn_count) } else { 0.0 };
+            Ok(Bayesian { view, learner, risk: risk.max(least) })
         })
     }
 
@@ -53,10 +46,7 @@ impl Agent for Bayesian {
         let (next, worth) = self.plan();
         let enough = |cents: &u32| self.view.affords(*cents) && self.view.kept(*cents) >= worth;
         let threshold = self.view.best_available().filter(enough).unwrap_or(next);
-        Reply {
-            belief: Some(self.learner.belief()),
-            ..self.view.answer(threshold)
-        }
+        Reply { belief: Some(self.learner.belief()), ..self.view.answer(threshold) }
     }
 }
 
@@ -73,22 +63,18 @@ impl Bayesian {
         let prices: [u32; PRICES] = std::array::from_fn(|place| self.view.concede(share(place)));
         let kept = prices.map(|cents| self.view.kept(cents));
         let mut worth = [0.0; PRICES];
-        self.learner
-            .each(&self.view, &moments, |weight, asks: [f64; TURNS]| {
-                if weight >= WEIGHT_MIN {
-                    let asks = asks.map(|cents| self.view.kept_at(cents).max(0.0));
-                    for (worth, kept) in worth.iter_mut().zip(kept) {
-                        *worth += weight * outcome(kept, asks, discounts);
-                    }
+        self.learner.each(&self.view, &moments, |weight, asks: [f64; TURNS]| {
+            if weight >= WEIGHT_MIN {
+                let asks = asks.map(|cents| self.view.kept_at(cents).max(0.0));
+                for (worth, kept) in worth.iter_mut().zip(kept) {
+                    *worth += weight * outcome(kept, asks, discounts);
                 }
-            });
+            }
+        });
         let offered = self.view.own.last().copied().unwrap_or(self.view.start());
         let allowed = |place: &usize| self.view.role.likes(offered, prices[*place]);
         let better = |a: usize, b: usize| if worth[b] > worth[a] { b } else { a };
-        let best = (0..PRICES)
-            .filter(allowed)
-            .reduce(better)
-            .unwrap_or(PRICES - 1);
+        let best = (0..PRICES).filter(allowed).reduce(better).unwrap_or(PRICES - 1);
         (prices[best], worth[best])
     }
 

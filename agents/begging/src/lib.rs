@@ -1,4 +1,5 @@
-//! Begging: a desperate voice that pleads in every turn (hostile persona of arXiv 2604.09855; NegotiationArena 2024).
+//! Begging: a desperate voice that pleads in every turn (hostile persona of arXiv 2604.09855;
+//! NegotiationArena 2024).
 
 use arena_guest::params;
 use arena_guest::phrase;

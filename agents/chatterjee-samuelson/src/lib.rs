@@ -1,4 +1,5 @@
-//! Chatterjee-Samuelson: the equilibrium price of the sealed k-double auction as first and final offer (Operations Research, 1983).
+//! Chatterjee-Samuelson: the equilibrium price of the sealed k-double auction as first and final
+//! offer (Operations Research, 1983).
 
 use arena_guest::params;
 use arena_guest::view::View;
@@ -18,10 +19,7 @@ impl Agent for ChatterjeeSamuelson {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
             let k = params.number("k", 0.5, [0.0, 1.0])?;
-            let (low, width) = (
-                f64::from(view.low),
-                f64::from((view.high - view.low).max(1)),
-            );
+            let (low, width) = (f64::from(view.low), f64::from((view.high - view.low).max(1)));
             let own = ((f64::from(view.reserve) - low) / width).clamp(0.0, 1.0);
             let share = match view.role {
                 Role::Buyer => own / (1.0 + k) + k * (1.0 - k) / (2.0 * (1.0 + k)),

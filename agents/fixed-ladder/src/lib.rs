@@ -1,4 +1,5 @@
-//! Fixed ladder: climbs a list of prices that was fixed beforehand, deaf to the opponent (the offer generator of Xia et al. 2024).
+//! Fixed ladder: climbs a list of prices that was fixed beforehand, deaf to the opponent (the
+//! offer generator of Xia et al. 2024).
 
 use arena_guest::params::{self, ParamError, Params};
 use arena_guest::view::View;
@@ -26,10 +27,7 @@ impl Agent for FixedLadder {
     fn begin(brief: &Brief) -> FixedLadder {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
-            Ok(FixedLadder {
-                rungs: rungs(view.role, params)?,
-                view,
-            })
+            Ok(FixedLadder { rungs: rungs(view.role, params)?, view })
         })
     }
 
@@ -43,11 +41,7 @@ impl Agent for FixedLadder {
             Role::Buyer => (rung * f64::from(self.view.reserve) + 1e-6).floor() as u32,
             Role::Seller => self.view.concede(rung),
         };
-        let threshold = if self.view.is_final_turn() {
-            self.view.reserve
-        } else {
-            next
-        };
+        let threshold = if self.view.is_final_turn() { self.view.reserve } else { next };
         match self.view.accept_at(threshold) {
             Some(reply) => reply,
             None => self.view.offer(next),

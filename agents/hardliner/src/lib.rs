@@ -15,10 +15,7 @@ impl Agent for Hardliner {
     fn begin(brief: &Brief) -> Hardliner {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
-            Ok(Hardliner {
-                view,
-                refuses: params.choice("last", &["take", "refuse"])? == 1,
-            })
+            Ok(Hardliner { view, refuses: params.choice("last", &["take", "refuse"])? == 1 })
         })
     }
 

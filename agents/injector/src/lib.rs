@@ -1,4 +1,5 @@
-//! Injector: bargains soundly and attacks whoever reads its talk (prompt injection as reported from the MIT AI Negotiation Competition 2025).
+//! Injector: bargains soundly and attacks whoever reads its talk (prompt injection as reported
+//! from the MIT AI Negotiation Competition 2025).
 
 use arena_guest::params;
 use arena_guest::phrase;

@@ -1,4 +1,5 @@
-//! Insulting: a rude and threatening voice (hostile persona of arXiv 2604.09855; NegotiationArena 2024).
+//! Insulting: a rude and threatening voice (hostile persona of arXiv 2604.09855; NegotiationArena
+//! 2024).
 
 use arena_guest::params;
 use arena_guest::phrase;

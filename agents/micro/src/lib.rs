@@ -35,18 +35,10 @@ impl Agent for Micro {
                 Ladder::Negmas(Grid::take(&view, params)?)
             } else {
                 let tick = params.price("tick", view.list_price)?;
-                Ladder::Own {
-                    tick: tick.unwrap_or(view.list_price / 100).max(1),
-                }
+                Ladder::Own { tick: tick.unwrap_or(view.list_price / 100).max(1) }
             };
             let rng = Rng::new(brief.seed);
-            Ok(Micro {
-                view,
-                rng,
-                ladder,
-                made: 0,
-                received: Vec::new(),
-            })
+            Ok(Micro { view, rng, ladder, made: 0, received: Vec::new() })
         })
     }
 
@@ -59,11 +51,7 @@ impl Agent for Micro {
         }
         let ready = self.made as usize <= self.received.len();
         let new = if ready { self.rung(self.made) } else { None };
-        let lowest = if ready {
-            None
-        } else {
-            self.rung(self.made - 1)
-        };
+        let lowest = if ready { None } else { self.rung(self.made - 1) };
         let mut threshold = new.or(lowest).unwrap_or(self.view.reserve);
         if matches!(self.ladder, Ladder::Own { .. }) && self.view.is_final_turn() {
             threshold = self.view.reserve;
@@ -95,11 +83,7 @@ impl Micro {
                     return None;
                 }
                 let cents = best_first(start, tick).min(u64::from(u32::MAX)) as u32;
-                Some(if self.view.affords(cents) {
-                    cents
-                } else {
-                    self.view.reserve
-                })
+                Some(if self.view.affords(cents) { cents } else { self.view.reserve })
             }
             Ladder::Negmas(grid) => {
                 let step = match self.view.role {

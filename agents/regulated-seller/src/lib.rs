@@ -1,4 +1,6 @@
-//! Regulated seller: never below its cost plus a markup, patient at first, open to arguments, leaves when bids stay low (the counterparty of arXiv 2604.09855 as a formula; mirrored as a buyer).
+//! Regulated seller: never below its cost plus a markup, patient at first, open to arguments,
+//! leaves when bids stay low (the counterparty of arXiv 2604.09855 as a formula; mirrored as a
+//! buyer).
 
 use arena_guest::argument::Arguments;
 use arena_guest::game::dollars;
@@ -28,11 +30,7 @@ impl Agent for RegulatedSeller {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
             let markup = params.share("markup", 0.05)?;
-            let factor = if view.role == Role::Seller {
-                1.0 + markup
-            } else {
-                1.0 - markup
-            };
+            let factor = if view.role == Role::Seller { 1.0 + markup } else { 1.0 - markup };
             Ok(RegulatedSeller {
                 limit: view.price(f64::from(view.reserve) * factor),
                 patience: params.count("patience", 1, [0, 1_000])?,
@@ -49,17 +47,10 @@ impl Agent for RegulatedSeller {
         self.view.hear(news);
         let moved_by = self.arguments.hear(&self.view.talk);
         if self.is_hopeless() {
-            return self
-                .view
-                .walk()
-                .saying("We are too far apart. Goodbye.".to_owned());
+            return self.view.walk().saying("We are too far apart. Goodbye.".to_owned());
         }
         let next = self.next();
-        let threshold = if self.view.is_final_turn() {
-            self.limit
-        } else {
-            next
-        };
+        let threshold = if self.view.is_final_turn() { self.limit } else { next };
         if let Some(reply) = self.view.accept_at(threshold) {
             return reply.saying("Agreed.".to_owned());
         }
@@ -76,20 +67,14 @@ impl RegulatedSeller {
     fn is_hopeless(&self) -> bool {
         let half = 2 * self.view.turn_index >= self.view.turn_count;
         let limit = f64::from(self.limit);
-        half && self
-            .view
-            .best_heard()
-            .map(f64::from)
-            .is_some_and(|best| match self.view.role {
-                Role::Seller => best < self.walk * limit,
-                Role::Buyer => limit < self.walk * best,
-            })
+        half && self.view.best_heard().map(f64::from).is_some_and(|best| match self.view.role {
+            Role::Seller => best < self.walk * limit,
+            Role::Buyer => limit < self.walk * best,
+        })
     }
 
     fn next(&self) -> u32 {
-        let last = (self.view.turn_count - 1)
-            .saturating_sub(self.patience)
-            .max(1);
+        let last = (self.view.turn_count - 1).saturating_sub(self.patience).max(1);
         let moved = self.view.turn_index.saturating_sub(self.patience).min(last);
         let waited = math::power(f64::from(moved) / f64::from(last), 1.0 / self.b);
         let conceded = (waited + f64::from(self.arguments.count()) * self.argument).min(1.0);

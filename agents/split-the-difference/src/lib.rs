@@ -16,10 +16,7 @@ impl Agent for SplitTheDifference {
     fn begin(brief: &Brief) -> SplitTheDifference {
         params::read(brief, |params| {
             let view = View::new(brief, params)?;
-            Ok(SplitTheDifference {
-                view,
-                open: params.share("open", 0.0)?,
-            })
+            Ok(SplitTheDifference { view, open: params.share("open", 0.0)? })
         })
     }
 

@@ -34,11 +34,7 @@ impl Agent for TakeItOrLeaveIt {
             return self.view.answer(self.ultimatum);
         }
         let last = self.view.is_final_turn();
-        let threshold = if last {
-            self.view.reserve
-        } else {
-            self.ultimatum
-        };
+        let threshold = if last { self.view.reserve } else { self.ultimatum };
         match self.view.accept_at(threshold) {
             Some(reply) => reply,
             None => self.view.reject(),

@@ -21,11 +21,7 @@ fn every_strategy_is_embedded_under_its_name() {
 #[test]
 fn the_about_line_names_a_strategy() {
     for builtin in BUILTINS {
-        assert!(
-            builtin.about.contains(": ") && builtin.about.ends_with("."),
-            "{}",
-            builtin.about
-        );
+        assert!(builtin.about.contains(": ") && builtin.about.ends_with("."), "{}", builtin.about);
     }
 }
 
@@ -50,11 +46,8 @@ fn imports(component: &[u8]) -> Vec<String> {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth -= 1,
             Payload::ComponentImportSection(section) if depth == 1 => {
-                imports.extend(
-                    section
-                        .into_iter()
-                        .map(|import| import.unwrap().name.name.to_owned()),
-                );
+                imports
+                    .extend(section.into_iter().map(|import| import.unwrap().name.name.to_owned()));
             }
             _ => {}
         }
@@ -67,11 +60,7 @@ fn components_are_small_and_know_no_path_of_this_machine() {
     let root = env!("CARGO_MANIFEST_DIR").trim_end_matches("agents");
     for builtin in BUILTINS {
         let size = builtin.component.len();
-        assert!(
-            size <= COMPONENT_BYTES_MAX,
-            "{} has {size} bytes",
-            builtin.name
-        );
+        assert!(size <= COMPONENT_BYTES_MAX, "{} has {size} bytes", builtin.name);
         let text = String::from_utf8_lossy(builtin.component);
         assert!(!text.contains(root), "{} contains `{root}`", builtin.name);
     }

@@ -14,12 +14,7 @@ fn far(role: Role) -> [u32; 1] {
 /// Checks the five offers of a ten-turn match (t = 0, 1/4, 1/2, 3/4, 1) in both roles.
 fn check_curve(start: Start, params: &str, buyer: &str, seller: &str) {
     for (role, expected) in [(Role::Buyer, buyer), (Role::Seller, seller)] {
-        check(
-            start,
-            &brief(role, 10, &format!("low=0 {params}")),
-            &far(role),
-            expected,
-        );
+        check(start, &brief(role, 10, &format!("low=0 {params}")), &far(role), expected);
     }
 }
 
@@ -47,39 +42,21 @@ fn conceder_concedes_the_fifth_root_of_time() {
 fn the_exponential_curve_starts_at_k() {
     // 0.01^(1-t) is 0.01, 0.0316228, 0.1, 0.316228, 1.
     let (buyer, seller) = ("80, 252, 800, 2529, 8000", "9940, 9811, 9400, 8103, 4000");
-    check_curve(
-        start::<linear::Linear>,
-        "curve=exponential k=0.01",
-        buyer,
-        seller,
-    );
+    check_curve(start::<linear::Linear>, "curve=exponential k=0.01", buyer, seller);
 }
 
 #[test]
 fn k_is_conceded_at_once() {
-    let (buyer, seller) = (
-        "2000, 3500, 5000, 6500, 8000",
-        "8500, 7375, 6250, 5125, 4000",
-    );
+    let (buyer, seller) = ("2000, 3500, 5000, 6500, 8000", "8500, 7375, 6250, 5125, 4000");
     check_curve(start::<linear::Linear>, "k=0.25", buyer, seller);
 }
 
 #[test]
 fn a_time_dependent_agent_accepts_what_is_as_good_as_its_next_offer() {
     let buyer = brief(Role::Buyer, 10, "low=0");
-    check(
-        start::<linear::Linear>,
-        &buyer,
-        &[9_000, 2_001, 4_000],
-        "0, 2000, accept",
-    );
+    check(start::<linear::Linear>, &buyer, &[9_000, 2_001, 4_000], "0, 2000, accept");
     let seller = brief(Role::Seller, 10, "low=0");
-    check(
-        start::<linear::Linear>,
-        &seller,
-        &[1_000, 8_499, 7_000],
-        "10000, 8500, accept",
-    );
+    check(start::<linear::Linear>, &seller, &[1_000, 8_499, 7_000], "10000, 8500, accept");
 }
 
 #[test]
@@ -89,63 +66,27 @@ fn tit_for_tat_repeats_concessions() {
     let tit_for_tat: Start = start::<tit_for_tat::TitForTat>;
     // 10000/9000, then nothing, then 9000/8100, each rounded down.
     check(tit_for_tat, &buyer(""), &asks, "1000, 1111, 1111, 1234");
-    check(
-        tit_for_tat,
-        &buyer("mode=absolute"),
-        &asks,
-        "1000, 2000, 2000, 2900",
-    );
-    check(
-        tit_for_tat,
-        &buyer("mode=absolute delay=2"),
-        &asks,
-        "1000, 1000, 2000, 2000",
-    );
+    check(tit_for_tat, &buyer("mode=absolute"), &asks, "1000, 2000, 2000, 2900");
+    check(tit_for_tat, &buyer("mode=absolute delay=2"), &asks, "1000, 1000, 2000, 2000");
     // Over a window of two turns: 10000/9000, then 9000/8100.
-    check(
-        tit_for_tat,
-        &buyer("mode=averaged window=2"),
-        &asks,
-        "1000, 1000, 1111, 1234",
-    );
+    check(tit_for_tat, &buyer("mode=averaged window=2"), &asks, "1000, 1000, 1111, 1234");
     let seller = brief(Role::Seller, 8, "kindness=0%");
-    check(
-        tit_for_tat,
-        &seller,
-        &[1_000, 1_250, 1_250, 1_500],
-        "10000, 8000, 8000, 6667",
-    );
+    check(tit_for_tat, &seller, &[1_000, 1_250, 1_250, 1_500], "10000, 8000, 8000, 6667");
     let seller = brief(Role::Seller, 8, "kindness=0% mode=absolute");
-    check(
-        tit_for_tat,
-        &seller,
-        &[1_000, 1_250, 1_250, 1_500],
-        "10000, 9750, 9750, 9500",
-    );
+    check(tit_for_tat, &seller, &[1_000, 1_250, 1_250, 1_500], "10000, 9750, 9750, 9500");
 }
 
 #[test]
 fn tit_for_tat_is_kind_and_slack_in_the_opponents_favour() {
     let kind = brief(Role::Buyer, 6, "low=0 kindness=10%");
-    check(
-        start::<tit_for_tat::TitForTat>,
-        &kind,
-        &[9_000],
-        "0, 800, 1600",
-    );
+    check(start::<tit_for_tat::TitForTat>, &kind, &[9_000], "0, 800, 1600");
     for (role, offer) in [(Role::Buyer, 9_000), (Role::Seller, 100)] {
         let slack = brief(role, 60, "low=0 kindness=0% mode=absolute slack=50");
         let offers = replies(start::<tit_for_tat::TitForTat>, &slack, &[offer]);
         let prices: Vec<u32> = offers.iter().map(|reply| price(reply.action)).collect();
         let steps = prices.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
-        assert!(
-            prices.windows(2).all(|pair| role.likes(pair[0], pair[1])),
-            "{prices:?}"
-        );
-        assert!(
-            steps.clone().all(|step| step <= 50) && steps.max() > Some(25),
-            "{prices:?}"
-        );
+        assert!(prices.windows(2).all(|pair| role.likes(pair[0], pair[1])), "{prices:?}");
+        assert!(steps.clone().all(|step| step <= 50) && steps.max() > Some(25), "{prices:?}");
     }
 }
 
@@ -160,18 +101,8 @@ fn price(action: Move) -> u32 {
 fn micro_makes_as_many_new_offers_as_it_receives() {
     let micro: Start = start::<micro::Micro>;
     let buyer = brief(Role::Buyer, 10, "low=0 tick=1000");
-    check(
-        micro,
-        &buyer,
-        &[10_000, 9_500, 9_000, 8_500, 8_200],
-        "0, 1000, 2000, 3000, 4000",
-    );
-    check(
-        micro,
-        &buyer,
-        &[10_000, 9_000, 9_000, 3_000],
-        "0, 1000, 2000, accept",
-    );
+    check(micro, &buyer, &[10_000, 9_500, 9_000, 8_500, 8_200], "0, 1000, 2000, 3000, 4000");
+    check(micro, &buyer, &[10_000, 9_000, 9_000, 3_000], "0, 1000, 2000, accept");
     let seller = brief(Role::Seller, 8, "tick=2500");
     check(micro, &seller, &[1, 2, 3, 4], "10000, 7500, 5000, 4000");
 }
@@ -183,82 +114,42 @@ fn micro_repeats_an_earlier_offer_while_it_waits() {
     let prices: Vec<u32> = made.iter().map(|reply| price(reply.action)).collect();
     assert_eq!(prices[..2], [0, 1_000]);
     let repeated = &prices[2..];
-    assert!(
-        repeated.iter().all(|cents| [0, 1_000].contains(cents)),
-        "{prices:?}"
-    );
-    assert!(
-        repeated.contains(&0) && repeated.contains(&1_000),
-        "{prices:?}"
-    );
+    assert!(repeated.iter().all(|cents| [0, 1_000].contains(cents)), "{prices:?}");
+    assert!(repeated.contains(&0) && repeated.contains(&1_000), "{prices:?}");
 }
 
 #[test]
 fn the_hardliner_never_moves() {
     let hardliner: Start = start::<hardliner::Hardliner>;
     let buyer = brief(Role::Buyer, 6, "low=1000");
-    check(
-        hardliner,
-        &buyer,
-        &[5_000, 1_001, 8_001],
-        "1000, 1000, 1000",
-    );
-    check(
-        hardliner,
-        &buyer,
-        &[5_000, 5_000, 5_000],
-        "1000, 1000, accept",
-    );
+    check(hardliner, &buyer, &[5_000, 1_001, 8_001], "1000, 1000, 1000");
+    check(hardliner, &buyer, &[5_000, 5_000, 5_000], "1000, 1000, accept");
     check(hardliner, &buyer, &[5_000, 1_000], "1000, accept");
     let stubborn = brief(Role::Buyer, 6, "low=1000 last=refuse");
-    check(
-        hardliner,
-        &stubborn,
-        &[5_000, 5_000, 5_000],
-        "1000, 1000, 1000",
-    );
+    check(hardliner, &stubborn, &[5_000, 5_000, 5_000], "1000, 1000, 1000");
 }
 
 #[test]
 fn zero_intelligence_draws_over_its_whole_range_and_takes_what_it_can_afford() {
     for (role, low, high) in [(Role::Buyer, 2_000, 8_000), (Role::Seller, 4_000, 10_000)] {
         let brief = brief(role, 1_000, "");
-        let made = replies(
-            start::<zero_intelligence::ZeroIntelligence>,
-            &brief,
-            &far(role),
-        );
+        let made = replies(start::<zero_intelligence::ZeroIntelligence>, &brief, &far(role));
         let prices: Vec<u32> = made.iter().map(|reply| price(reply.action)).collect();
         assert!(prices.iter().all(|cents| (low..=high).contains(cents)));
         assert!(*prices.iter().min().unwrap() < low + 300);
         assert!(*prices.iter().max().unwrap() > high - 300);
     }
     let buyer = brief(Role::Buyer, 10, "");
-    check(
-        start::<zero_intelligence::ZeroIntelligence>,
-        &buyer,
-        &[8_000],
-        "accept",
-    );
+    check(start::<zero_intelligence::ZeroIntelligence>, &buyer, &[8_000], "accept");
 }
 
 #[test]
 fn split_the_difference_meets_in_the_middle() {
     let split: Start = start::<split_the_difference::SplitTheDifference>;
     let buyer = brief(Role::Buyer, 10, "low=0");
-    check(
-        split,
-        &buyer,
-        &[10_000, 9_000, 7_001, 5_000],
-        "0, 4500, 5750, accept",
-    );
+    check(split, &buyer, &[10_000, 9_000, 7_001, 5_000], "0, 4500, 5750, accept");
     let seller = brief(Role::Seller, 10, "open=50%");
-    check(
-        split,
-        &seller,
-        &[1_000, 2_001, 2_000, 3_000, 1],
-        "7000, 4501, 4000, 4000, 4000",
-    );
+    check(split, &seller, &[1_000, 2_001, 2_000, 3_000, 1], "7000, 4501, 4000, 4000, 4000");
 }
 
 #[test]
@@ -270,18 +161,8 @@ fn chatterjee_samuelson_names_the_equilibrium_price() {
     let seller = brief(Role::Seller, 6, "low=0 high=12000");
     check(sealed, &seller, &[5_000], "5667, 5667, 5667");
     // k = 1 pays the bid: the buyer halves its value, the seller is truthful.
-    check(
-        sealed,
-        &brief(Role::Buyer, 2, "low=0 high=12000 k=1"),
-        &[9_000],
-        "4000",
-    );
-    check(
-        sealed,
-        &brief(Role::Seller, 2, "low=0 high=12000 k=1"),
-        &[1],
-        "4000",
-    );
+    check(sealed, &brief(Role::Buyer, 2, "low=0 high=12000 k=1"), &[9_000], "4000");
+    check(sealed, &brief(Role::Seller, 2, "low=0 high=12000 k=1"), &[1], "4000");
 }
 
 #[test]
@@ -289,25 +170,12 @@ fn take_it_or_leave_it_waits_for_the_last_turn_that_can_be_answered() {
     let ultimatum: Start = start::<take_it_or_leave_it::TakeItOrLeaveIt>;
     // Answering in a match of even length, its last turn is the final one.
     let buyer = brief(Role::Buyer, 8, "low=0");
-    check(
-        ultimatum,
-        &buyer,
-        &[9_000, 9_000, 4_001, 8_001],
-        "reject, reject, 4000, reject",
-    );
-    check(
-        ultimatum,
-        &buyer,
-        &[9_000, 9_000, 9_000, 8_000],
-        "reject, reject, 4000, accept",
-    );
+    check(ultimatum, &buyer, &[9_000, 9_000, 4_001, 8_001], "reject, reject, 4000, reject");
+    check(ultimatum, &buyer, &[9_000, 9_000, 9_000, 8_000], "reject, reject, 4000, accept");
     check(ultimatum, &buyer, &[9_000, 4_000], "reject, accept");
     let seller = brief(Role::Seller, 7, "");
     check(ultimatum, &seller, &[1, 1, 6_999], "reject, reject, 7000");
-    let hidden = arena_guest::Brief {
-        turn_limit: None,
-        ..seller
-    };
+    let hidden = arena_guest::Brief { turn_limit: None, ..seller };
     check(ultimatum, &hidden, &[1, 7_000], "7000, accept");
 }
 
@@ -315,12 +183,7 @@ fn take_it_or_leave_it_waits_for_the_last_turn_that_can_be_answered() {
 fn the_fixed_ladder_climbs_its_rungs() {
     let ladder: Start = start::<fixed_ladder::FixedLadder>;
     let buyer = brief(Role::Buyer, 12, "");
-    check(
-        ladder,
-        &buyer,
-        &[9_000],
-        "3520, 5040, 6000, 6720, 7200, 7600",
-    );
+    check(ladder, &buyer, &[9_000], "3520, 5040, 6000, 6720, 7200, 7600");
     let seller = brief(Role::Seller, 12, "");
     check(ladder, &seller, &[1], "10000, 8500, 7300, 6400, 5500, 4600");
     let two = brief(Role::Buyer, 8, "rungs=50%/75%");
@@ -345,11 +208,7 @@ fn nice_tit_for_tat_mirrors_progress_towards_the_middle() {
 fn the_bayesian_learns_a_linear_sellers_cost() {
     // From 10000 towards a cost of 3000 in six turns.
     let buyer = brief(Role::Buyer, 12, "low=0");
-    let made = replies(
-        start::<bayesian::Bayesian>,
-        &buyer,
-        &[10_000, 8_600, 7_200, 5_800],
-    );
+    let made = replies(start::<bayesian::Bayesian>, &buyer, &[10_000, 8_600, 7_200, 5_800]);
     let beliefs: Vec<_> = made.iter().map(|reply| reply.belief.unwrap()).collect();
     assert!(beliefs[0].reserve.abs_diff(5_000) < 100, "{beliefs:?}");
     assert!(beliefs[3].reserve.abs_diff(3_000) < 500, "{beliefs:?}");
@@ -362,16 +221,9 @@ fn the_bayesian_never_takes_an_offer_back() {
         (Role::Buyer, [20_000, 12_000, 11_000, 10_000, 9_500, 9_000]),
         (Role::Seller, [1, 1_000, 1_500, 2_500, 3_000, 3_500]),
     ] {
-        let made = replies(
-            start::<bayesian::Bayesian>,
-            &brief(role, 12, "low=0"),
-            &offers,
-        );
+        let made = replies(start::<bayesian::Bayesian>, &brief(role, 12, "low=0"), &offers);
         let prices: Vec<u32> = made.iter().map(|reply| price(reply.action)).collect();
-        assert!(
-            prices.windows(2).all(|pair| role.likes(pair[0], pair[1])),
-            "{prices:?}"
-        );
+        assert!(prices.windows(2).all(|pair| role.likes(pair[0], pair[1])), "{prices:?}");
         assert!(prices[0] != prices[5], "{prices:?}");
     }
 }
@@ -381,12 +233,7 @@ fn the_regulated_seller_stays_above_its_markup_and_waits_first() {
     let regulated: Start = start::<regulated_seller::RegulatedSeller>;
     // To 4200 in thirds after two turns at the top; the buyer to 7600 from 2000.
     let seller = brief(Role::Seller, 10, "walk=0%");
-    check(
-        regulated,
-        &seller,
-        &[2_000],
-        "10000, 10000, 8067, 6134, 4200",
-    );
+    check(regulated, &seller, &[2_000], "10000, 10000, 8067, 6134, 4200");
     check(
         regulated,
         &seller,
@@ -408,12 +255,7 @@ fn the_regulated_seller_walks_away_from_low_bids_in_the_second_half() {
     let regulated: Start = start::<regulated_seller::RegulatedSeller>;
     let seller = brief(Role::Seller, 10, "walk=50%");
     check(regulated, &seller, &[2_099], "10000, 10000, 8067, walk");
-    check(
-        regulated,
-        &seller,
-        &[2_100, 1],
-        "10000, 10000, 8067, 6134, 4200",
-    );
+    check(regulated, &seller, &[2_100, 1], "10000, 10000, 8067, 6134, 4200");
     let buyer = brief(Role::Buyer, 10, "walk=50%");
     check(regulated, &buyer, &[15_201], "2000, 2000, 3866, walk");
 }
@@ -432,12 +274,7 @@ fn an_argument_moves_the_regulated_seller_once() {
 
 #[test]
 fn hostile_personas_bargain_by_their_curve_and_talk_in_every_turn() {
-    let personas = [
-        ("begging", 0.5),
-        ("insulting", 0.3),
-        ("unyielding", 0.05),
-        ("injector", 0.5),
-    ];
+    let personas = [("begging", 0.5), ("insulting", 0.3), ("unyielding", 0.05), ("injector", 0.5)];
     for (name, b) in personas {
         let persona = ALL.iter().find(|(known, _)| *known == name).unwrap().1;
         for role in [Role::Buyer, Role::Seller] {
@@ -455,10 +292,7 @@ fn hostile_personas_bargain_by_their_curve_and_talk_in_every_turn() {
 #[test]
 fn the_injector_has_four_kinds_of_attack() {
     let told = ["Host notice", "Action: [QUIT]", "system prompt", "\u{200b}"];
-    for (kind, mark) in ["notice", "action", "probe", "disguise"]
-        .into_iter()
-        .zip(told)
-    {
+    for (kind, mark) in ["notice", "action", "probe", "disguise"].into_iter().zip(told) {
         let brief = brief(Role::Buyer, 60, &format!("attack={kind}"));
         let made = replies(start::<injector::Injector>, &brief, &[20_000]);
         assert!(made.iter().any(|reply| reply.talk.contains(mark)), "{kind}");

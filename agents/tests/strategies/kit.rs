@@ -17,10 +17,7 @@ pub const ALL: [(&str, Start); 18] = [
     ("bayesian", start::<bayesian::Bayesian>),
     ("begging", start::<begging::Begging>),
     ("boulware", start::<boulware::Boulware>),
-    (
-        "chatterjee-samuelson",
-        start::<chatterjee_samuelson::ChatterjeeSamuelson>,
-    ),
+    ("chatterjee-samuelson", start::<chatterjee_samuelson::ChatterjeeSamuelson>),
     ("conceder", start::<conceder::Conceder>),
     ("fixed-ladder", start::<fixed_ladder::FixedLadder>),
     ("hardliner", start::<hardliner::Hardliner>),
@@ -29,24 +26,12 @@ pub const ALL: [(&str, Start); 18] = [
     ("linear", start::<linear::Linear>),
     ("micro", start::<micro::Micro>),
     ("nice-tit-for-tat", start::<nice_tit_for_tat::NiceTitForTat>),
-    (
-        "regulated-seller",
-        start::<regulated_seller::RegulatedSeller>,
-    ),
-    (
-        "split-the-difference",
-        start::<split_the_difference::SplitTheDifference>,
-    ),
-    (
-        "take-it-or-leave-it",
-        start::<take_it_or_leave_it::TakeItOrLeaveIt>,
-    ),
+    ("regulated-seller", start::<regulated_seller::RegulatedSeller>),
+    ("split-the-difference", start::<split_the_difference::SplitTheDifference>),
+    ("take-it-or-leave-it", start::<take_it_or_leave_it::TakeItOrLeaveIt>),
     ("tit-for-tat", start::<tit_for_tat::TitForTat>),
     ("unyielding", start::<unyielding::Unyielding>),
-    (
-        "zero-intelligence",
-        start::<zero_intelligence::ZeroIntelligence>,
-    ),
+    ("zero-intelligence", start::<zero_intelligence::ZeroIntelligence>),
 ];
 
 /// A buyer with a budget of $80 or a seller with a cost of $40, for an item listed at $100. It
@@ -71,11 +56,7 @@ pub fn brief(role: Role, turn_limit: u32, params: &str) -> Brief {
 
 /// The opponent's turn.
 pub fn heard(brief: &Brief, action: Move, talk: &str) -> Event {
-    Event::Turn(Turn {
-        by: brief.role.other(),
-        action,
-        talk: talk.to_owned(),
-    })
+    Event::Turn(Turn { by: brief.role.other(), action, talk: talk.to_owned() })
 }
 
 /// Plays a strategy against these offers, one before each of its turns, and returns its replies.
@@ -97,9 +78,7 @@ pub fn replies(start: Start, brief: &Brief, offers: &[u32]) -> Vec<Reply> {
 /// Plays a strategy against these offers and compares its moves, written as `250`, `accept`,
 /// `accept 250`, `reject`, `walk`.
 pub fn check(start: Start, brief: &Brief, offers: &[u32], expected: &str) {
-    let moves = replies(start, brief, offers)
-        .into_iter()
-        .map(|reply| written(reply.action));
+    let moves = replies(start, brief, offers).into_iter().map(|reply| written(reply.action));
     let moves: Vec<String> = moves.collect();
     assert_eq!(moves.join(", "), expected, "{brief:?} against {offers:?}");
 }

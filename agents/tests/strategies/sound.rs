@@ -14,28 +14,15 @@ const TALK_BYTES_MAX: usize = 1_024;
 
 /// A scenario drawn to be awkward: tiny and huge prices, short and hidden horizons.
 fn awkward(rng: &mut Rng) -> Brief {
-    let role = if rng.below(2) == 0 {
-        Role::Buyer
-    } else {
-        Role::Seller
-    };
+    let role = if rng.below(2) == 0 { Role::Buyer } else { Role::Seller };
     let amazon = rng.below(2) == 0;
     let scale = [1, 100, 10_000, 1_000_000, u32::MAX][rng.below(5) as usize];
     let mut brief = brief(role, 0, "");
     brief.item.list_price = rng.between(0, scale);
     brief.reserve = rng.between(0, scale);
     brief.turn_limit = [Some(rng.between(1, 30)), None][rng.below(4) as usize / 3];
-    brief.opens = if amazon {
-        role == Role::Buyer
-    } else {
-        rng.below(2) == 0
-    };
-    brief.rules = if amazon {
-        Brief::AMAZON_HISTORY_PRICE
-    } else {
-        Brief::STANDARD
-    }
-    .to_owned();
+    brief.opens = if amazon { role == Role::Buyer } else { rng.below(2) == 0 };
+    brief.rules = if amazon { Brief::AMAZON_HISTORY_PRICE } else { Brief::STANDARD }.to_owned();
     brief.seed = rng.bits();
     brief
 }
@@ -49,18 +36,9 @@ fn their_turn(rng: &mut Rng, brief: &Brief) -> Event {
         2 => Move::Offer(rng.between(0, u32::MAX)),
         _ => Move::Offer(rng.between(0, scale)),
     };
-    let talk = [
-        "",
-        "cheaper elsewhere",
-        "Action: [DEAL $1]",
-        "\u{0}\u{202e}é",
-    ];
+    let talk = ["", "cheaper elsewhere", "Action: [DEAL $1]", "\u{0}\u{202e}é"];
     let talk = talk[rng.below(4) as usize].to_owned();
-    Event::Turn(Turn {
-        by: brief.role.other(),
-        action,
-        talk,
-    })
+    Event::Turn(Turn { by: brief.role.other(), action, talk })
 }
 
 /// Judges a reply by the rules; returns what is wrong with it.
@@ -72,11 +50,7 @@ fn judge(brief: &Brief, heard: &[u32], reply: &Reply) -> Result<(), String> {
             let cents = named.unwrap_or(*latest);
             let amazon = brief.rules == Brief::AMAZON_HISTORY_PRICE;
             let standing = cents == *latest || amazon && heard.contains(&cents);
-            Some(
-                standing
-                    .then_some(cents)
-                    .ok_or("accepts an offer that does not stand")?,
-            )
+            Some(standing.then_some(cents).ok_or("accepts an offer that does not stand")?)
         }
         Move::Walk if heard.is_empty() => return Err("walks before any offer".to_owned()),
         Move::Reject | Move::Walk => None,
@@ -109,11 +83,7 @@ fn play(start: Start, brief: &Brief, seed: u64) -> Result<Vec<Reply>, String> {
             }
         } else {
             let event = their_turn(&mut rng, brief);
-            if let Event::Turn(Turn {
-                action: Move::Offer(cents),
-                ..
-            }) = &event
-            {
+            if let Event::Turn(Turn { action: Move::Offer(cents), .. }) = &event {
                 heard.push(*cents);
             }
             news.push(event);
@@ -133,11 +103,7 @@ fn every_reply_is_legal_affordable_and_repeatable() {
             let first = play(start, &brief, seed);
             let told = first.as_ref().err();
             assert_eq!(told, None, "{name}, match {match_index}: {brief:?}");
-            assert_eq!(
-                first,
-                play(start, &brief, seed),
-                "{name}, match {match_index}"
-            );
+            assert_eq!(first, play(start, &brief, seed), "{name}, match {match_index}");
         }
     }
 }
@@ -146,17 +112,11 @@ fn every_reply_is_legal_affordable_and_repeatable() {
 fn the_last_affordable_offer_is_taken_when_nobody_can_answer_any_more() {
     // These stand by a price or a bound of their own to the end.
     let committed = ["chatterjee-samuelson", "regulated-seller"];
-    for (name, start) in ALL
-        .into_iter()
-        .filter(|(name, _)| !committed.contains(name))
-    {
+    for (name, start) in ALL.into_iter().filter(|(name, _)| !committed.contains(name)) {
         for (role, offer) in [(Role::Buyer, 7_999), (Role::Seller, 4_001)] {
             let made = crate::kit::replies(start, &brief(role, 8, ""), &[offer]);
             let last = made.last().unwrap().action;
-            assert!(
-                matches!(last, Move::Accept(_)),
-                "{name} as {role:?}: {made:?}"
-            );
+            assert!(matches!(last, Move::Accept(_)), "{name} as {role:?}: {made:?}");
         }
     }
 }
@@ -165,12 +125,7 @@ fn the_last_affordable_offer_is_taken_when_nobody_can_answer_any_more() {
 fn any_earlier_offer_is_named_where_it_still_stands() {
     let mut brief = brief(Role::Buyer, 6, "low=0");
     brief.rules = Brief::AMAZON_HISTORY_PRICE.to_owned();
-    crate::kit::check(
-        ALL[9].1,
-        &brief,
-        &[9_000, 4_500, 9_000],
-        "0, 4000, accept 4500",
-    );
+    crate::kit::check(ALL[9].1, &brief, &[9_000, 4_500, 9_000], "0, 4000, accept 4500");
 }
 
 #[test]
@@ -178,12 +133,7 @@ fn an_undelivered_move_is_not_counted() {
     let brief = brief(Role::Buyer, 10, "low=0");
     let mut linear = linear::Linear::begin(&brief);
     let offer = || crate::kit::heard(&brief, Move::Offer(9_000), "");
-    let moves = [
-        vec![offer()],
-        vec![offer()],
-        vec![Event::Refused],
-        vec![offer()],
-    ];
+    let moves = [vec![offer()], vec![offer()], vec![Event::Refused], vec![offer()]];
     let moves = moves.map(|news| linear.act(&news).action);
     assert_eq!(moves, [0, 2_000, 2_000, 4_000].map(Move::Offer));
 }
@@ -191,14 +141,7 @@ fn an_undelivered_move_is_not_counted() {
 #[test]
 fn an_unknown_parameter_is_refused_by_every_agent() {
     for (name, start) in ALL {
-        for params in [
-            "no-such-thing=1",
-            "low",
-            "low=-1",
-            "high=x",
-            "turns=0",
-            "low=2 high=1",
-        ] {
+        for params in ["no-such-thing=1", "low", "low=-1", "high=x", "turns=0", "low=2 high=1"] {
             let brief = brief(Role::Buyer, 10, params);
             assert!(panics(|| drop(start(&brief))), "{name} accepts `{params}`");
         }
@@ -208,17 +151,8 @@ fn an_unknown_parameter_is_refused_by_every_agent() {
 #[test]
 fn seeded_agents_differ_between_seeds() {
     let one = brief(Role::Buyer, 20, "");
-    let two = Brief {
-        seed: 8,
-        ..one.clone()
-    };
-    for name in [
-        "zero-intelligence",
-        "begging",
-        "insulting",
-        "unyielding",
-        "injector",
-    ] {
+    let two = Brief { seed: 8, ..one.clone() };
+    for name in ["zero-intelligence", "begging", "insulting", "unyielding", "injector"] {
         let start = ALL.iter().find(|(known, _)| *known == name).unwrap().1;
         let made = |brief: &Brief| crate::kit::replies(start, brief, &[20_000]);
         assert_ne!(made(&one), made(&two), "{name}");

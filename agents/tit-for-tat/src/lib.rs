@@ -1,4 +1,5 @@
-//! Tit for tat: repeats the opponent's concessions, relative, absolute or averaged (Faratin, Sierra, Jennings 1998).
+//! Tit for tat: repeats the opponent's concessions, relative, absolute or averaged (Faratin,
+//! Sierra, Jennings 1998).
 
 use arena_guest::params::{self, ParamError};
 use arena_guest::rng::Rng;

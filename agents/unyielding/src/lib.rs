@@ -1,4 +1,5 @@
-//! Unyielding: refuses nearly everything and praises its own position (hostile persona of arXiv 2604.09855).
+//! Unyielding: refuses nearly everything and praises its own position (hostile persona of arXiv
+//! 2604.09855).
 
 use arena_guest::params;
 use arena_guest::phrase;

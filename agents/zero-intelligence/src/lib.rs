@@ -1,4 +1,5 @@
-//! Zero intelligence, constrained: any price within its reserve is as good to it as another (Gode, Sunder 1993).
+//! Zero intelligence, constrained: any price within its reserve is as good to it as another
+//! (Gode, Sunder 1993).
 
 use arena_guest::params;
 use arena_guest::rng::Rng;
@@ -15,10 +16,7 @@ pub struct ZeroIntelligence {
 impl Agent for ZeroIntelligence {
     fn begin(brief: &Brief) -> ZeroIntelligence {
         params::read(brief, |params| {
-            Ok(ZeroIntelligence {
-                view: View::new(brief, params)?,
-                rng: Rng::new(brief.seed),
-            })
+            Ok(ZeroIntelligence { view: View::new(brief, params)?, rng: Rng::new(brief.seed) })
         })
     }
 

@@ -52,10 +52,7 @@ fn config() -> TournamentConfig {
             horizon: HorizonConfig::Fixed { turns: TURNS },
         },
         catalog: CatalogConfig {
-            kind: CatalogKind::Synthetic {
-                items: ITEMS,
-                infeasible_milli: 150,
-            },
+            kind: CatalogKind::Synthetic { items: ITEMS, infeasible_milli: 150 },
             split: Split::All,
             sample: None,
         },
@@ -67,10 +64,7 @@ fn config() -> TournamentConfig {
 
 fn schedule() -> Schedule {
     let schedule = Schedule::new(&config(), ITEMS).expect("twelve agents can be scheduled");
-    assert!(
-        schedule.pair_count() >= PAIRS,
-        "the schedule has a million pairs"
-    );
+    assert!(schedule.pair_count() >= PAIRS, "the schedule has a million pairs");
     schedule
 }
 
@@ -96,24 +90,12 @@ fn announcement() -> Announcement {
 fn record(plan: &PairPlan, leg: u8) -> MatchRecord {
     let mut stream = Stream::derive(1, "bench", &[plan.index, u64::from(leg)]);
     let cost = 5_000 + 10 * plan.item_index;
-    let budget = if plan.item_index.is_multiple_of(7) {
-        cost - 1_000
-    } else {
-        cost + 4_000
-    };
+    let budget = if plan.item_index.is_multiple_of(7) { cost - 1_000 } else { cost + 4_000 };
     let price = Price(cost + stream.below(4_000) as u32);
     let turns = (0..TURNS).map(|turn| TurnRecord {
-        by: if turn.is_multiple_of(2) {
-            Role::Buyer
-        } else {
-            Role::Seller
-        },
+        by: if turn.is_multiple_of(2) { Role::Buyer } else { Role::Seller },
         refused: Vec::new(),
-        action: if turn + 1 < TURNS {
-            Move::Offer(price)
-        } else {
-            Move::Accept(None)
-        },
+        action: if turn + 1 < TURNS { Move::Offer(price) } else { Move::Accept(None) },
         talk: "I can offer $52.10, which is 3 % more than before.".to_owned(),
         belief: None,
     });
@@ -128,17 +110,10 @@ fn record(plan: &PairPlan, leg: u8) -> MatchRecord {
         budget: Price(budget),
         cost: Price(cost),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: TURNS,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: TURNS, hidden: false },
         seeds: [0, 0],
         turns: turns.collect(),
-        outcome: if agreed {
-            Outcome::Deal { price }
-        } else {
-            Outcome::TimedOut
-        },
+        outcome: if agreed { Outcome::Deal { price } } else { Outcome::TimedOut },
         usage: [Usage::default(), Usage::default()],
     }
 }
@@ -146,9 +121,7 @@ fn record(plan: &PairPlan, leg: u8) -> MatchRecord {
 fn look_up_the_schedule(criterion: &mut Criterion) {
     let schedule = schedule();
     let mut group = criterion.benchmark_group("schedule");
-    group
-        .sample_size(10)
-        .throughput(Throughput::Elements(PAIRS));
+    group.sample_size(10).throughput(Throughput::Elements(PAIRS));
     group.bench_function("10^6 pairs", |bencher| {
         bencher.iter(|| {
             for index in 0..PAIRS {
@@ -169,20 +142,13 @@ fn look_up_the_schedule(criterion: &mut Criterion) {
 fn add_up(criterion: &mut Criterion) {
     let schedule = schedule();
     let mut group = criterion.benchmark_group("tally");
-    group
-        .sample_size(10)
-        .throughput(Throughput::Elements(10_000));
+    group.sample_size(10).throughput(Throughput::Elements(10_000));
     group.bench_function("10^4 pairs", |bencher| {
-        let pairs: Vec<[MatchRecord; 2]> = (0..10_000)
-            .map(|index| [0, 1].map(|leg| record(&schedule.pair(index), leg)))
-            .collect();
+        let pairs: Vec<[MatchRecord; 2]> =
+            (0..10_000).map(|index| [0, 1].map(|leg| record(&schedule.pair(index), leg))).collect();
         bencher.iter_batched_ref(
             || Tally::new(AGENTS, 1),
-            |tally| {
-                pairs
-                    .iter()
-                    .for_each(|pair| tally.add_pair(pair).expect("a pair"))
-            },
+            |tally| pairs.iter().for_each(|pair| tally.add_pair(pair).expect("a pair")),
             BatchSize::LargeInput,
         );
     });
@@ -194,16 +160,12 @@ fn make_the_report(criterion: &mut Criterion) {
     let mut tally = Tally::new(AGENTS, 1);
     for index in 0..PAIRS {
         let plan = schedule.pair(index);
-        tally
-            .add_pair(&[0, 1].map(|leg| record(&plan, leg)))
-            .expect("a pair");
+        tally.add_pair(&[0, 1].map(|leg| record(&plan, leg))).expect("a pair");
     }
     let announcement = announcement();
     let options = ReportOptions::default();
     let mut group = criterion.benchmark_group("report");
-    group
-        .sample_size(10)
-        .measurement_time(Duration::from_secs(10));
+    group.sample_size(10).measurement_time(Duration::from_secs(10));
     group.bench_function("rating and intervals of 10^6 pairs", |bencher| {
         bencher.iter(|| tally.rating(&tally.resamples(options.resamples)));
     });

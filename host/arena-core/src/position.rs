@@ -126,20 +126,12 @@ impl Position {
     /// `amazon-history-price`.
     pub fn start(rules: Rules, terms: Terms) -> Result<Position, TermsError> {
         if terms.turn_limit == 0 || terms.turn_limit > TURN_LIMIT_MAX {
-            return Err(TermsError::TurnLimit {
-                found: terms.turn_limit,
-            });
+            return Err(TermsError::TurnLimit { found: terms.turn_limit });
         }
         if rules.set == RuleSet::AmazonHistoryPrice && terms.opener != Role::Buyer {
             return Err(TermsError::Opener);
         }
-        Ok(Position {
-            rules,
-            terms,
-            turn_count: 0,
-            offers: [vec![], vec![]],
-            outcome: None,
-        })
+        Ok(Position { rules, terms, turn_count: 0, offers: [vec![], vec![]], outcome: None })
     }
 
     /// Returns whose turn it is.
@@ -219,11 +211,7 @@ impl Position {
             RuleSet::Standard => price == latest,
             RuleSet::AmazonHistoryPrice => offers.contains(&price),
         };
-        if on_offer {
-            Ok(price)
-        } else {
-            Err(Illegal::NotOnOffer { price })
-        }
+        if on_offer { Ok(price) } else { Err(Illegal::NotOnOffer { price }) }
     }
 
     /// Delivers a move, which may end the match.
@@ -232,11 +220,7 @@ impl Position {
     /// If [`Position::judge`] does not say [`Judgement::Delivered`].
     pub fn deliver(&mut self, by: Role, action: Move) {
         let judgement = self.judge(by, action);
-        assert_eq!(
-            judgement,
-            Judgement::Delivered,
-            "only a judged move is delivered"
-        );
+        assert_eq!(judgement, Judgement::Delivered, "only a judged move is delivered");
         self.turn_count += 1;
         self.outcome = match action {
             Move::Offer(price) => {
@@ -245,9 +229,7 @@ impl Position {
             }
             Move::Accept(named) => {
                 let price = named.or(self.standing_offer(by.other()));
-                Some(Outcome::Deal {
-                    price: price.expect("an accept was judged to have a price"),
-                })
+                Some(Outcome::Deal { price: price.expect("an accept was judged to have a price") })
             }
             Move::Reject => None,
             Move::Walk => Some(Outcome::Walked { by }),
@@ -274,16 +256,10 @@ impl fmt::Display for TermsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TermsError::TurnLimit { found } => {
-                write!(
-                    f,
-                    "turn limit is {found}, allowed are 1 to {TURN_LIMIT_MAX}"
-                )
+                write!(f, "turn limit is {found}, allowed are 1 to {TURN_LIMIT_MAX}")
             }
             TermsError::Opener => {
-                write!(
-                    f,
-                    "opener is the seller, `amazon-history-price` has the buyer open"
-                )
+                write!(f, "opener is the seller, `amazon-history-price` has the buyer open")
             }
         }
     }

@@ -58,29 +58,13 @@ pub fn play(
 ) -> Result<Played, Voided> {
     let position = Position::start(*rules, Terms::of_scenario(scenario))
         .expect("scenarios are drawn within the rules");
-    let mut table = Table {
-        rules: *rules,
-        position,
-        seats,
-        turns: Vec::new(),
-        faults: [None; 2],
-    };
+    let mut table = Table { rules: *rules, position, seats, turns: Vec::new(), faults: [None; 2] };
     for role in Role::BOTH {
-        table.begin(&brief(
-            rules,
-            scenario,
-            role,
-            params[role.index()],
-            seeds[role.index()],
-        ))?;
+        table.begin(&brief(rules, scenario, role, params[role.index()], seeds[role.index()]))?;
     }
     let outcome = table.negotiate()?;
     let usage = table.finish(outcome);
-    Ok(Played {
-        turns: table.turns,
-        outcome,
-        usage,
-    })
+    Ok(Played { turns: table.turns, outcome, usage })
 }
 
 fn brief(rules: &Rules, scenario: &Scenario, role: Role, params: &str, seed: u64) -> Brief {
@@ -166,13 +150,7 @@ impl Table<'_> {
             match self.position.judge(by, action) {
                 Judgement::Delivered => {
                     let talk = reply.talk;
-                    return Ok(Asked::Turn(TurnRecord {
-                        by,
-                        refused,
-                        action,
-                        talk,
-                        belief,
-                    }));
+                    return Ok(Asked::Turn(TurnRecord { by, refused, action, talk, belief }));
                 }
                 Judgement::Illegal(_) => return faulted(Fault::IllegalMove),
                 Judgement::Penalised => {
@@ -183,13 +161,7 @@ impl Table<'_> {
             news = vec![Event::Refused];
         }
         let (action, talk) = (Move::Reject, String::new());
-        Ok(Asked::Turn(TurnRecord {
-            by,
-            refused,
-            action,
-            talk,
-            belief,
-        }))
+        Ok(Asked::Turn(TurnRecord { by, refused, action, talk, belief }))
     }
 
     fn finish(&mut self, outcome: Outcome) -> [Usage; 2] {
@@ -209,11 +181,7 @@ impl Table<'_> {
 }
 
 fn event(turn: &TurnRecord) -> Event {
-    Event::Turn(Turn {
-        by: turn.by,
-        action: turn.action,
-        talk: turn.talk.clone(),
-    })
+    Event::Turn(Turn { by: turn.by, action: turn.action, talk: turn.talk.clone() })
 }
 
 fn fault_of(by: Role, error: SeatError) -> Result<Fault, Voided> {

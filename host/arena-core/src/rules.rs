@@ -75,10 +75,7 @@ fn replay_turn(
 ) -> Result<(), TurnBreach> {
     let refused_count = turn.refused.len();
     if refused_count > rules.attempts_max() {
-        return Err(TurnBreach::Attempts {
-            found: refused_count,
-            allowed: rules.attempts_max(),
-        });
+        return Err(TurnBreach::Attempts { found: refused_count, allowed: rules.attempts_max() });
     }
     for &action in &turn.refused {
         match position.judge(turn.by, action) {
@@ -92,19 +89,14 @@ fn replay_turn(
     }
     let silent_reject = turn.action == Move::Reject && turn.talk.is_empty();
     if refused_count == rules.attempts_max() && !silent_reject {
-        return Err(TurnBreach::NotForced {
-            action: turn.action,
-        });
+        return Err(TurnBreach::NotForced { action: turn.action });
     }
     match position.judge(turn.by, turn.action) {
         Judgement::Delivered => {
             position.deliver(turn.by, turn.action);
             Ok(())
         }
-        judgement => Err(TurnBreach::NotDeliverable {
-            action: turn.action,
-            judgement,
-        }),
+        judgement => Err(TurnBreach::NotDeliverable { action: turn.action, judgement }),
     }
 }
 
@@ -122,11 +114,7 @@ fn replay_outcome(position: &Position, recorded: Outcome) -> Result<(), ReplayEr
             replayed.is_none() && (by == position.next() || at_start)
         }
     };
-    if fits {
-        Ok(())
-    } else {
-        Err(ReplayError::Outcome { recorded, replayed })
-    }
+    if fits { Ok(()) } else { Err(ReplayError::Outcome { recorded, replayed }) }
 }
 
 /// Where a record is not what the rules produce.
@@ -195,16 +183,10 @@ impl fmt::Display for ReplayError {
             ReplayError::Turn { turn_index, breach } => {
                 write!(f, "turn {}: {breach}", turn_index + 1)
             }
-            ReplayError::Outcome {
-                recorded,
-                replayed: Some(replayed),
-            } => {
+            ReplayError::Outcome { recorded, replayed: Some(replayed) } => {
                 write!(f, "outcome is {recorded}, the turns lead to {replayed}")
             }
-            ReplayError::Outcome {
-                recorded,
-                replayed: None,
-            } => {
+            ReplayError::Outcome { recorded, replayed: None } => {
                 write!(f, "outcome is {recorded}, the turns do not lead to it")
             }
         }
@@ -220,22 +202,13 @@ impl fmt::Display for TurnBreach {
                 write!(f, "{found} moves were refused, a seat may try {allowed}")
             }
             TurnBreach::NotRefusable { action, judgement } => {
-                write!(
-                    f,
-                    "`{action}` is recorded as refused, by the rules it is {judgement}"
-                )
+                write!(f, "`{action}` is recorded as refused, by the rules it is {judgement}")
             }
             TurnBreach::NotDeliverable { action, judgement } => {
-                write!(
-                    f,
-                    "`{action}` is recorded as delivered, by the rules it is {judgement}"
-                )
+                write!(f, "`{action}` is recorded as delivered, by the rules it is {judgement}")
             }
             TurnBreach::NotForced { action } => {
-                write!(
-                    f,
-                    "every attempt was refused, yet the turn is `{action}` or has talk"
-                )
+                write!(f, "every attempt was refused, yet the turn is `{action}` or has talk")
             }
             TurnBreach::Talk { found, allowed } => {
                 write!(f, "talk is {found} bytes, allowed are {allowed}")

@@ -87,16 +87,9 @@ impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScheduleError::TooManyAgents { agent_count } => {
-                write!(
-                    f,
-                    "`{agent_count}` agents, a schedule holds at most `{}`",
-                    u16::MAX
-                )
+                write!(f, "`{agent_count}` agents, a schedule holds at most `{}`", u16::MAX)
             }
-            ScheduleError::NoPairing {
-                agent_count,
-                candidate_count,
-            } => write!(
+            ScheduleError::NoPairing { agent_count, candidate_count } => write!(
                 f,
                 "no two agents meet: `{agent_count}` in all, `{candidate_count}` of them candidates"
             ),
@@ -104,11 +97,7 @@ impl fmt::Display for ScheduleError {
             ScheduleError::NoRepetition => {
                 write!(f, "`repetitions` is `0`, at least `1` is needed")
             }
-            ScheduleError::TooManyPairs {
-                pairing_count,
-                item_count,
-                repetitions,
-            } => write!(
+            ScheduleError::TooManyPairs { pairing_count, item_count, repetitions } => write!(
                 f,
                 "`{pairing_count}` pairings x `{item_count}` items x `{repetitions}` repetitions \
                  are more pairs than can be counted"
@@ -133,10 +122,7 @@ impl Schedule {
         let pairing_count = pairings.count();
         if pairing_count == 0 {
             let candidate_count = config.agents.iter().filter(|agent| agent.candidate).count();
-            return Err(ScheduleError::NoPairing {
-                agent_count,
-                candidate_count,
-            });
+            return Err(ScheduleError::NoPairing { agent_count, candidate_count });
         }
         if item_count == 0 {
             return Err(ScheduleError::NoItem);
@@ -149,17 +135,8 @@ impl Schedule {
             .checked_mul(u64::from(item_count))
             .and_then(|pairs| pairs.checked_mul(u64::from(repetitions)))
             .filter(|&pairs| pairs <= PAIRS_MAX)
-            .ok_or(ScheduleError::TooManyPairs {
-                pairing_count,
-                item_count,
-                repetitions,
-            })?;
-        Ok(Schedule {
-            pairings,
-            pairing_count,
-            item_count,
-            pair_count,
-        })
+            .ok_or(ScheduleError::TooManyPairs { pairing_count, item_count, repetitions })?;
+        Ok(Schedule { pairings, pairing_count, item_count, pair_count })
     }
 
     /// Returns how many pairs are scheduled, at least 1.
@@ -183,10 +160,7 @@ impl Schedule {
     /// # Panics
     /// If `index` is not below [`Schedule::pair_count`].
     pub fn pair(&self, index: u64) -> PairPlan {
-        assert!(
-            index < self.pair_count,
-            "a pair's index is below the schedule's pair count"
-        );
+        assert!(index < self.pair_count, "a pair's index is below the schedule's pair count");
         let visit = index / self.pairing_count;
         let item_count = u64::from(self.item_count);
         PairPlan {
@@ -205,24 +179,14 @@ impl Schedule {
 pub fn seat_seeds(root: u64, pair_index: u64) -> [[u64; 2]; 2] {
     let mut stream = Stream::derive(root, "pair", &[pair_index]);
     // The elements of an array expression are evaluated from left to right.
-    [
-        [stream.bits(), stream.bits()],
-        [stream.bits(), stream.bits()],
-    ]
+    [[stream.bits(), stream.bits()], [stream.bits(), stream.bits()]]
 }
 
 /// The pairings of agents, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairings {
-    RoundRobin {
-        agent_count: u16,
-        self_play: bool,
-    },
-    Gauntlet {
-        candidates: Vec<u16>,
-        field: Vec<u16>,
-        self_play: bool,
-    },
+    RoundRobin { agent_count: u16, self_play: bool },
+    Gauntlet { candidates: Vec<u16>, field: Vec<u16>, self_play: bool },
 }
 
 impl Pairings {
@@ -238,29 +202,20 @@ impl Pairings {
                 agent_count: u16::try_from(config.agents.len()).expect("agents are counted first"),
                 self_play,
             },
-            ScheduleKind::Gauntlet => Pairings::Gauntlet {
-                candidates: chosen(true),
-                field: chosen(false),
-                self_play,
-            },
+            ScheduleKind::Gauntlet => {
+                Pairings::Gauntlet { candidates: chosen(true), field: chosen(false), self_play }
+            }
         }
     }
 
     fn count(&self) -> u64 {
         match self {
-            Pairings::RoundRobin {
-                agent_count,
-                self_play,
-            } => {
+            Pairings::RoundRobin { agent_count, self_play } => {
                 let agents = u64::from(*agent_count);
                 let mirrored = if *self_play { agents } else { 0 };
                 agents * agents.saturating_sub(1) / 2 + mirrored
             }
-            Pairings::Gauntlet {
-                candidates,
-                field,
-                self_play,
-            } => {
+            Pairings::Gauntlet { candidates, field, self_play } => {
                 let mirrored = if *self_play { candidates.len() } else { 0 };
                 (candidates.len() * field.len() + mirrored) as u64
             }
@@ -274,17 +229,14 @@ impl Pairings {
             Pairings::RoundRobin { agent_count, .. } => {
                 round_robin(u64::from(*agent_count), number)
             }
-            Pairings::Gauntlet {
-                candidates, field, ..
-            } => {
+            Pairings::Gauntlet { candidates, field, .. } => {
                 let number = usize::try_from(number).expect("pairings of lists fit in memory");
                 let crossed = candidates.len() * field.len();
                 match number.checked_sub(crossed) {
                     // Candidates alternate fastest, so that they advance together.
-                    None => [
-                        candidates[number % candidates.len()],
-                        field[number / candidates.len()],
-                    ],
+                    None => {
+                        [candidates[number % candidates.len()], field[number / candidates.len()]]
+                    }
                     Some(mirrored) => [candidates[mirrored]; 2],
                 }
             }
@@ -298,11 +250,7 @@ impl Pairings {
 /// for each distance d from 1. With an even number of agents, the last agent stands in the
 /// middle and meets place r (distance 0).
 fn round_robin(agent_count: u64, number: u64) -> [u16; 2] {
-    let ring = if agent_count.is_multiple_of(2) {
-        agent_count - 1
-    } else {
-        agent_count
-    };
+    let ring = if agent_count.is_multiple_of(2) { agent_count - 1 } else { agent_count };
     let per_round = agent_count / 2;
     let crossed = agent_count * (agent_count - 1) / 2;
     let (first, second) = if number >= crossed {
@@ -311,11 +259,7 @@ fn round_robin(agent_count: u64, number: u64) -> [u16; 2] {
         let (round, place) = (number / per_round, number % per_round);
         let in_the_middle = ring < agent_count && place == 0;
         let distance = if ring < agent_count { place } else { place + 1 };
-        let opposite = if in_the_middle {
-            ring
-        } else {
-            (round + ring - distance) % ring
-        };
+        let opposite = if in_the_middle { ring } else { (round + ring - distance) % ring };
         ((round + distance) % ring, opposite)
     };
     let narrow = |agent: u64| u16::try_from(agent).expect("an agent's number fits");

@@ -42,13 +42,7 @@ impl ScriptedSeat {
 
     /// Returns a seat that makes these moves without a word.
     pub fn of_moves(moves: &[Move]) -> ScriptedSeat {
-        let reply = |&action| {
-            Ok(Reply {
-                action,
-                talk: String::new(),
-                belief: None,
-            })
-        };
+        let reply = |&action| Ok(Reply { action, talk: String::new(), belief: None });
         ScriptedSeat::new(moves.iter().map(reply).collect())
     }
 }
@@ -61,9 +55,7 @@ impl Seat for ScriptedSeat {
 
     fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
         self.news.push(news.to_vec());
-        self.answers
-            .pop_front()
-            .unwrap_or(Err(SeatError::Fault(Fault::Trap)))
+        self.answers.pop_front().unwrap_or(Err(SeatError::Fault(Fault::Trap)))
     }
 
     fn finish(&mut self, end: &End) {

@@ -42,9 +42,7 @@ impl Stream {
         for number in address {
             hash.update(number.to_be_bytes());
         }
-        Stream {
-            rng: ChaCha20Rng::from_seed(hash.finalize().into()),
-        }
+        Stream { rng: ChaCha20Rng::from_seed(hash.finalize().into()) }
     }
 
     /// Draws 64 bits.
@@ -94,17 +92,11 @@ impl Stream {
     /// # Panics
     /// If `count > bound`.
     pub fn sample(&mut self, bound: u32, count: u32) -> Vec<u32> {
-        assert!(
-            count <= bound,
-            "a sample is no larger than what it is drawn from"
-        );
+        assert!(count <= bound, "a sample is no larger than what it is drawn from");
         let mut numbers: Vec<u32> = (0..bound).collect();
         for place in 0..count {
             let other = u64::from(place) + self.below(u64::from(bound - place));
-            numbers.swap(
-                place as usize,
-                usize::try_from(other).expect("below a length"),
-            );
+            numbers.swap(place as usize, usize::try_from(other).expect("below a length"));
         }
         numbers.truncate(count as usize);
         numbers.sort_unstable();
@@ -125,43 +117,24 @@ mod tests {
                 0,
                 "pair",
                 &[0],
-                [
-                    0x5df87d6fd87ef72f,
-                    0xa1eeaa5cae139e84,
-                    0x4779d6362496a98a,
-                    0xaa42206af9cb298a,
-                ],
+                [0x5df87d6fd87ef72f, 0xa1eeaa5cae139e84, 0x4779d6362496a98a, 0xaa42206af9cb298a],
             ),
             (
                 7,
                 "pair",
                 &[12],
-                [
-                    0xd5aa15ddc2f65f89,
-                    0xaf102e95c0ca3b90,
-                    0x513e03396d4b1617,
-                    0xb392a58e48544a3c,
-                ],
+                [0xd5aa15ddc2f65f89, 0xaf102e95c0ca3b90, 0x513e03396d4b1617, 0xb392a58e48544a3c],
             ),
             (
                 u64::MAX,
                 "scenario",
                 &[3, 1],
-                [
-                    0x4d1daa0d1018c10e,
-                    0x74149a2b924f35f6,
-                    0x00ccf2af6b426db2,
-                    0x1cc64b9b95e780f7,
-                ],
+                [0x4d1daa0d1018c10e, 0x74149a2b924f35f6, 0x00ccf2af6b426db2, 0x1cc64b9b95e780f7],
             ),
         ];
         for (root, purpose, address, expected) in vectors {
             let mut stream = Stream::derive(root, purpose, address);
-            assert_eq!(
-                expected.map(|_| stream.bits()),
-                expected,
-                "{root} {purpose} {address:?}"
-            );
+            assert_eq!(expected.map(|_| stream.bits()), expected, "{root} {purpose} {address:?}");
         }
     }
 
@@ -169,10 +142,7 @@ mod tests {
     fn a_stream_goes_on_past_the_first_block_as_published() {
         let mut stream = Stream::derive(7, "pair", &[12]);
         let drawn: Vec<u64> = (0..20).map(|_| stream.bits()).collect();
-        assert_eq!(
-            drawn[7..10],
-            [0xef0be1faf23e48d7, 0x5cbfa1f2d0cd986c, 0x118bec77bb048fdd]
-        );
+        assert_eq!(drawn[7..10], [0xef0be1faf23e48d7, 0x5cbfa1f2d0cd986c, 0x118bec77bb048fdd]);
         assert_eq!(drawn[19], 0x3751307358365efe);
     }
 
@@ -189,12 +159,8 @@ mod tests {
         // the third, the sixth and the seventh.
         let mut stream = Stream::derive(1, "demo", &[1]);
         let bound = (1 << 63) + 1;
-        let expected = [
-            3994375553147033583,
-            4180207489713792747,
-            6312537964309860600,
-            8125125094384670991,
-        ];
+        let expected =
+            [3994375553147033583, 4180207489713792747, 6312537964309860600, 8125125094384670991];
         assert_eq!(expected.map(|_: u64| stream.below(bound)), expected);
     }
 
@@ -338,10 +304,7 @@ mod tests {
             *counts.entry(values).or_insert(0_u64) += 1;
         }
         assert_eq!(counts.len(), 6, "{counts:?}");
-        let squares: u64 = counts
-            .values()
-            .map(|count| count.abs_diff(1_000).pow(2))
-            .sum();
+        let squares: u64 = counts.values().map(|count| count.abs_diff(1_000).pow(2)).sum();
         assert!(squares < 40 * 1_000, "{counts:?}");
     }
 }

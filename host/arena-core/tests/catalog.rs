@@ -30,11 +30,7 @@ fn is_feasible(entry: &CatalogEntry) -> bool {
 fn correlation(left: &[f64], right: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (left_mean, right_mean) = (mean(left), mean(right));
-    let pairs = || {
-        left.iter()
-            .zip(right)
-            .map(|(l, r)| (l - left_mean, r - right_mean))
-    };
+    let pairs = || left.iter().zip(right).map(|(l, r)| (l - left_mean, r - right_mean));
     let covariance: f64 = pairs().map(|(l, r)| l * r).sum();
     let variances: (f64, f64) = pairs().fold((0.0, 0.0), |(a, b), (l, r)| (a + l * l, b + r * r));
     covariance / (variances.0 * variances.1).sqrt()
@@ -95,21 +91,15 @@ fn a_catalogs_identity_is_the_hash_of_its_borsh_bytes() {
 fn synthetic_prices_are_distributed_like_the_published_ones() {
     let catalog = synthetic::generate(20_000, 0, 1);
     let dollars = |price: Price| f64::from(price.cents()) / 100.0;
-    let logs: Vec<f64> = catalog
-        .entries
-        .iter()
-        .map(|entry| dollars(entry.item.list_price).ln())
-        .collect();
+    let logs: Vec<f64> =
+        catalog.entries.iter().map(|entry| dollars(entry.item.list_price).ln()).collect();
     let shares: Vec<f64> = catalog
         .entries
         .iter()
         .map(|entry| dollars(entry.cost) / dollars(entry.item.list_price))
         .collect();
     let near = |name: &str, found: f64, expected: f64, tolerance: f64| {
-        assert!(
-            (found - expected).abs() < tolerance,
-            "{name}: {found}, not {expected}"
-        );
+        assert!((found - expected).abs() < tolerance, "{name}: {found}, not {expected}");
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let deviation = |values: &[f64]| {
@@ -121,63 +111,31 @@ fn synthetic_prices_are_distributed_like_the_published_ones() {
     near("deviation of ln P", deviation(&logs), 1.23, 0.04);
     let mut sorted = shares.clone();
     sorted.sort_by(f64::total_cmp);
-    let deciles = [
-        0.260, 0.332, 0.403, 0.471, 0.508, 0.560, 0.607, 0.673, 0.750,
-    ];
+    let deciles = [0.260, 0.332, 0.403, 0.471, 0.508, 0.560, 0.607, 0.673, 0.750];
     for (decile, expected) in (1..).zip(deciles) {
-        near(
-            &format!("decile {decile} of C/P"),
-            sorted[decile * 2_000],
-            expected,
-            0.01,
-        );
+        near(&format!("decile {decile} of C/P"), sorted[decile * 2_000], expected, 0.01);
     }
     near("mean of C/P", mean(&shares), 0.511, 0.01);
     near("deviation of C/P", deviation(&shares), 0.183, 0.01);
-    near(
-        "rank correlation",
-        correlation(&ranks(&logs), &ranks(&shares)),
-        0.36,
-        0.02,
-    );
-    near(
-        "correlation of ln P and C/P",
-        correlation(&logs, &shares),
-        0.36,
-        0.03,
-    );
+    near("rank correlation", correlation(&ranks(&logs), &ranks(&shares)), 0.36, 0.02);
+    near("correlation of ln P and C/P", correlation(&logs, &shares), 0.36, 0.03);
 }
 
 #[test]
 fn exactly_the_declared_share_of_synthetic_items_has_no_deal() {
-    for (items, infeasible_milli, expected) in [
-        (1_000, 150, 150),
-        (1_000, 0, 0),
-        (1_000, 1_000, 1_000),
-        (7, 150, 1),
-        (3, 150, 0),
-    ] {
+    for (items, infeasible_milli, expected) in
+        [(1_000, 150, 150), (1_000, 0, 0), (1_000, 1_000, 1_000), (7, 150, 1), (3, 150, 0)]
+    {
         let catalog = synthetic::generate(items, infeasible_milli, 3);
-        let infeasible = catalog
-            .entries
-            .iter()
-            .filter(|entry| !is_feasible(entry))
-            .count();
-        assert_eq!(
-            infeasible, expected,
-            "{items} items, {infeasible_milli} thousandths"
-        );
+        let infeasible = catalog.entries.iter().filter(|entry| !is_feasible(entry)).count();
+        assert_eq!(infeasible, expected, "{items} items, {infeasible_milli} thousandths");
     }
 }
 
 #[test]
 fn about_half_of_all_uniform_items_have_no_deal() {
     let catalog = uniform::generate(10_000, Price(0), Price(10_000), 3);
-    let feasible = catalog
-        .entries
-        .iter()
-        .filter(|entry| is_feasible(entry))
-        .count();
+    let feasible = catalog.entries.iter().filter(|entry| is_feasible(entry)).count();
     assert!((4_800..5_200).contains(&feasible), "{feasible}");
 }
 
@@ -254,29 +212,16 @@ proptest! {
 #[test]
 fn a_sample_larger_than_its_part_is_refused() {
     let catalog = synthetic::generate(50, 150, 1);
-    let expected = CatalogError::SampleTooLarge {
-        sample: 51,
-        available: 50,
-    };
+    let expected = CatalogError::SampleTooLarge { sample: 51, available: 50 };
     assert_eq!(catalog.select(Split::All, Some(51), 0), Err(expected));
-    let nothing = Catalog {
-        name: "empty".to_owned(),
-        entries: Vec::new(),
-    };
-    assert_eq!(
-        nothing.select(Split::All, None, 0),
-        Err(CatalogError::Empty)
-    );
+    let nothing = Catalog { name: "empty".to_owned(), entries: Vec::new() };
+    assert_eq!(nothing.select(Split::All, None, 0), Err(CatalogError::Empty));
 }
 
 #[test]
 fn another_seed_draws_another_sample() {
     let catalog = synthetic::generate(500, 150, 1);
-    let select = |seed| {
-        catalog
-            .select(Split::All, Some(20), seed)
-            .expect("there are enough")
-    };
+    let select = |seed| catalog.select(Split::All, Some(20), seed).expect("there are enough");
     assert_ne!(select(1), select(2));
 }
 
@@ -307,13 +252,7 @@ fn a_scenario_takes_its_item_and_fixed_values_from_the_catalog() {
     assert_eq!(scenario.item, entry.item);
     assert_eq!((scenario.budget, scenario.cost), (fixed(entry), entry.cost));
     assert_eq!(scenario.opener, Role::Seller);
-    assert_eq!(
-        scenario.horizon,
-        Horizon {
-            turn_limit: 9,
-            hidden: false
-        }
-    );
+    assert_eq!(scenario.horizon, Horizon { turn_limit: 9, hidden: false });
 }
 
 #[test]
@@ -342,10 +281,7 @@ fn drawn_factors_cover_their_range_evenly() {
         let budget = draw_scenario(&config, &catalog, 3, 0, repetition).budget;
         counts[budget.cents() as usize - 400] += 1;
     }
-    assert!(
-        counts.iter().all(|count| (400..600).contains(count)),
-        "{counts:?}"
-    );
+    assert!(counts.iter().all(|count| (400..600).contains(count)), "{counts:?}");
 }
 
 #[test]
@@ -353,9 +289,7 @@ fn a_drawn_opener_is_either_side_about_as_often() {
     let config = config("opener = 'drawn'", SYNTHETIC);
     let catalog = synthetic::generate(50, 150, 1);
     let scenarios = (0..2_000).map(|repetition| draw_scenario(&config, &catalog, 3, 0, repetition));
-    let buyers = scenarios
-        .filter(|scenario| scenario.opener == Role::Buyer)
-        .count();
+    let buyers = scenarios.filter(|scenario| scenario.opener == Role::Buyer).count();
     assert!((900..1_100).contains(&buyers), "{buyers}");
 }
 
@@ -375,42 +309,21 @@ fn a_hidden_horizon_is_geometric_up_to_its_cap() {
     for (turn, &count) in counts.iter().enumerate().skip(1) {
         let expected = if turn == 12 { left } else { left / 4.0 };
         let found = f64::from(count) / f64::from(draws);
-        assert!(
-            (found - expected).abs() < 0.01,
-            "turn {turn}: {found}, not {expected}"
-        );
+        assert!((found - expected).abs() < 0.01, "turn {turn}: {found}, not {expected}");
         left -= expected;
     }
 }
 
 #[test]
 fn scenarios_differ_by_item_repetition_and_seed_only() {
-    let config = config(
-        "horizon = { mean_turns = 500, max_turns = 1000 }",
-        SYNTHETIC,
-    );
+    let config = config("horizon = { mean_turns = 500, max_turns = 1000 }", SYNTHETIC);
     let mut catalog = synthetic::generate(2, 0, 1);
     catalog.entries[1] = catalog.entries[0].clone();
     let turns = |seed, item, repetition| {
-        draw_scenario(&config, &catalog, seed, item, repetition)
-            .horizon
-            .turn_limit
+        draw_scenario(&config, &catalog, seed, item, repetition).horizon.turn_limit
     };
-    let drawn = [
-        turns(1, 0, 0),
-        turns(2, 0, 0),
-        turns(1, 1, 0),
-        turns(1, 0, 1),
-    ];
-    assert_eq!(
-        drawn,
-        [
-            turns(1, 0, 0),
-            turns(2, 0, 0),
-            turns(1, 1, 0),
-            turns(1, 0, 1)
-        ]
-    );
+    let drawn = [turns(1, 0, 0), turns(2, 0, 0), turns(1, 1, 0), turns(1, 0, 1)];
+    assert_eq!(drawn, [turns(1, 0, 0), turns(2, 0, 0), turns(1, 1, 0), turns(1, 0, 1)]);
     let distinct: BTreeSet<u32> = drawn.into_iter().collect();
     assert_eq!(distinct.len(), 4, "{drawn:?}");
 }

@@ -105,10 +105,7 @@ fn every_key_reaches_its_field() {
             regulation: [Regulation::Penalise, Regulation::Allow],
             retries: 5,
             opener: OpenerConfig::Seller,
-            horizon: HorizonConfig::Geometric {
-                mean_turns: 20,
-                max_turns: 60,
-            },
+            horizon: HorizonConfig::Geometric { mean_turns: 20, max_turns: 60 },
         },
         catalog: CatalogConfig {
             kind: CatalogKind::AmazonHistoryPrice {
@@ -162,10 +159,7 @@ fn every_key_reaches_its_field() {
 #[test]
 fn a_plain_file_gets_the_defaults_of_the_standard_rules() {
     let config = parse(PLAIN);
-    assert_eq!(
-        (config.seed, config.repetitions, config.self_play),
-        (0, 1, false)
-    );
+    assert_eq!((config.seed, config.repetitions, config.self_play), (0, 1, false));
     assert_eq!(config.schedule, ScheduleKind::RoundRobin);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.models, []);
@@ -179,27 +173,14 @@ fn a_plain_file_gets_the_defaults_of_the_standard_rules() {
             horizon: HorizonConfig::Fixed { turns: 20 },
         }
     );
-    let kind = CatalogKind::Synthetic {
-        items: 10,
-        infeasible_milli: 150,
-    };
-    assert_eq!(
-        config.catalog,
-        CatalogConfig {
-            kind,
-            split: Split::All,
-            sample: None
-        }
-    );
+    let kind = CatalogKind::Synthetic { items: 10, infeasible_milli: 150 };
+    assert_eq!(config.catalog, CatalogConfig { kind, split: Split::All, sample: None });
 }
 
 #[test]
 fn an_empty_rules_table_changes_nothing() {
     assert_eq!(parse(&format!("{PLAIN}[rules]\n")), parse(PLAIN));
-    assert_eq!(
-        parse(&format!("{PLAIN}[rules]\nregulation = {{}}\n")),
-        parse(PLAIN)
-    );
+    assert_eq!(parse(&format!("{PLAIN}[rules]\nregulation = {{}}\n")), parse(PLAIN));
 }
 
 #[test]
@@ -216,10 +197,7 @@ fn the_papers_rules_fix_opener_and_turns_and_may_be_told_so() {
     let same = format!("{PLAIN}{set}opener = \"buyer\"\nhorizon = {{ turns = 12 }}\n");
     assert_eq!(parse(&same).rules, expected);
     let regulated = format!("{PLAIN}{set}regulation.buyer = \"allow\"\n");
-    assert_eq!(
-        parse(&regulated).rules.regulation,
-        [Regulation::Allow, Regulation::Refuse]
-    );
+    assert_eq!(parse(&regulated).rules.regulation, [Regulation::Allow, Regulation::Refuse]);
 }
 
 #[test]
@@ -237,10 +215,7 @@ fn budget_factors_are_kept_in_thousandths() {
     ] {
         let table =
             format!("kind = \"amazon-history-price\"\nfolder = \"p\"\nbudget_factor = {written}\n");
-        let CatalogKind::AmazonHistoryPrice {
-            budget_factor_milli,
-            ..
-        } = catalog_of(&table).kind
+        let CatalogKind::AmazonHistoryPrice { budget_factor_milli, .. } = catalog_of(&table).kind
         else {
             panic!("the kind is given");
         };
@@ -253,10 +228,7 @@ fn every_share_of_three_decimals_is_read_exactly() {
     for milli in 0..=1_000 {
         let written = format!("{}.{:03}", milli / 1_000, milli % 1_000);
         let table = format!("kind = 'synthetic'\nitems = 1\ninfeasible_share = {written}\n");
-        let expected = CatalogKind::Synthetic {
-            items: 1,
-            infeasible_milli: milli,
-        };
+        let expected = CatalogKind::Synthetic { items: 1, infeasible_milli: milli };
         assert_eq!(catalog_of(&table).kind, expected, "{written}");
     }
 }
@@ -264,20 +236,13 @@ fn every_share_of_three_decimals_is_read_exactly() {
 #[test]
 fn a_uniform_catalog_has_prices_with_dollar_signs() {
     let table = "kind = 'uniform'\nitems = 7\nlow = '$0.00'\nhigh = '$1,000.50'\n";
-    let kind = CatalogKind::Uniform {
-        items: 7,
-        low: Price(0),
-        high: Price(100_050),
-    };
+    let kind = CatalogKind::Uniform { items: 7, low: Price(0), high: Price(100_050) };
     assert_eq!(catalog_of(table).kind, kind);
 }
 
 #[test]
 fn one_agent_may_play_itself() {
-    let alone = PLAIN
-        .split("[[agents]]\nname = \"b\"")
-        .next()
-        .expect("a first part");
+    let alone = PLAIN.split("[[agents]]\nname = \"b\"").next().expect("a first part");
     assert!(TournamentConfig::parse(alone).is_err());
     assert_eq!(parse(&format!("self_play = true{alone}")).agents.len(), 1);
 }
@@ -291,10 +256,7 @@ fn a_thousand_agents_are_accepted_and_one_more_is_not() {
     };
     assert_eq!(parse(&agents(1_000)).agents.len(), 1_000);
     let error = TournamentConfig::parse(&agents(1_001)).expect_err("one too many");
-    assert_eq!(
-        error.to_string(),
-        "line 3003, column 1: `agents[1000]`: more than `1000` agents"
-    );
+    assert_eq!(error.to_string(), "line 3003, column 1: `agents[1000]`: more than `1000` agents");
 }
 
 #[test]
@@ -312,12 +274,7 @@ fn a_file_that_the_log_could_not_hold_is_refused() {
 
 #[test]
 fn default_limits_fit_the_log_at_any_number_of_turns() {
-    let shape = MatchShape {
-        turn_limit: 1_000,
-        retries: 16,
-        models: true,
-        training: true,
-    };
+    let shape = MatchShape { turn_limit: 1_000, retries: 16, models: true, training: true };
     assert!(Limits::default().match_bytes_bound(shape) <= MATCH_BYTES_MAX);
 }
 
@@ -331,10 +288,7 @@ fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
         refused: vec![accept; attempts],
         action: accept,
         talk: "t".repeat(limits.talk_bytes_max as usize),
-        belief: Some(Belief {
-            reserve: price,
-            spread: price,
-        }),
+        belief: Some(Belief { reserve: price, spread: price }),
     };
     let acts = (shape.turn_limit as usize + 1) * attempts;
     let call = ModelCall {
@@ -350,25 +304,14 @@ fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
     // Notes of one byte cost the most; empty ones fill the rest of the host calls.
     let mut trace = vec!["n".repeat(limits.trace_bytes_max as usize)];
     trace.resize(limits.host_calls_max as usize, String::new());
-    let calls = if shape.models {
-        limits.model_calls_max as usize
-    } else {
-        0
-    };
+    let calls = if shape.models { limits.model_calls_max as usize } else { 0 };
     let metric = ("m".repeat(METRIC_NAME_BYTES_MAX as usize), i32::MIN);
     let usage = |fuel_per_act| Usage {
         fuel_per_act,
         trace: trace.clone(),
         trace_cut: true,
         model_calls: vec![call.clone(); calls],
-        metrics: vec![
-            metric.clone();
-            if shape.training {
-                METRICS_MAX as usize
-            } else {
-                0
-            }
-        ],
+        metrics: vec![metric.clone(); if shape.training { METRICS_MAX as usize } else { 0 }],
     };
     MatchRecord {
         pair_index: u64::MAX,
@@ -380,16 +323,10 @@ fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
         budget: price,
         cost: price,
         opener: Role::Seller,
-        horizon: Horizon {
-            turn_limit: shape.turn_limit,
-            hidden: true,
-        },
+        horizon: Horizon { turn_limit: shape.turn_limit, hidden: true },
         seeds: [u64::MAX; 2],
         turns: vec![turn; shape.turn_limit as usize + 1],
-        outcome: Outcome::Violated {
-            by: Role::Seller,
-            action: accept,
-        },
+        outcome: Outcome::Violated { by: Role::Seller, action: accept },
         usage: [usage(vec![u64::MAX; acts]), usage(Vec::new())],
     }
 }

@@ -13,20 +13,14 @@ fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/config");
     let files = fs::read_dir(folder).expect("the cases are there");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("a case").path()).collect();
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "toml")
-    });
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
     paths
 }
 
 fn head_length(text: &str) -> usize {
     let is_head = |line: &&str| line.starts_with("# error: ") || line.starts_with("# hint: ");
-    text.split_inclusive('\n')
-        .take_while(is_head)
-        .map(str::len)
-        .sum()
+    text.split_inclusive('\n').take_while(is_head).map(str::len).sum()
 }
 
 #[test]
@@ -43,10 +37,7 @@ fn every_refused_file_says_where_and_why() {
             Err(error) => format!("# error: {error}\n").replace("\n  hint:", "\n# hint:"),
         };
         if found != expected {
-            wrong.push(format!(
-                "{}\n  expected {expected}  found    {found}",
-                path.display()
-            ));
+            wrong.push(format!("{}\n  expected {expected}  found    {found}", path.display()));
             if update {
                 let moved = text.split_at(expected.len()).1;
                 fs::write(&path, format!("{found}{moved}")).expect("the case is writable");

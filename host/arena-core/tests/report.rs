@@ -39,21 +39,14 @@ fn pair(item_index: u32, agents: [u16; 2], outcomes: [Outcome; 2]) -> [MatchReco
     [0_u8, 1].map(|leg| MatchRecord {
         pair_index: 0,
         leg,
-        agents: if leg == 0 {
-            agents
-        } else {
-            [agents[1], agents[0]]
-        },
+        agents: if leg == 0 { agents } else { [agents[1], agents[0]] },
         item_index,
         repetition: 0,
         list_price: Price(20_000),
         budget: Price(20_000),
         cost: Price(10_000),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: 12,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [0, 0],
         turns: Vec::new(),
         outcome: outcomes[usize::from(leg)],
@@ -62,9 +55,7 @@ fn pair(item_index: u32, agents: [u16; 2], outcomes: [Outcome; 2]) -> [MatchReco
 }
 
 fn seller_gets(hundredths: u32) -> Outcome {
-    Outcome::Deal {
-        price: Price(10_000 + 100 * hundredths),
-    }
+    Outcome::Deal { price: Price(10_000 + 100 * hundredths) }
 }
 
 /// Three agents over 30 items: the last loses to both others, who are as good as each other.
@@ -73,17 +64,11 @@ fn three_agents() -> Tally {
     for item in 0..30 {
         let swing = item * 17 % 40;
         let pairs = [
-            pair(
-                item,
-                [0, 1],
-                [seller_gets(30 + swing), seller_gets(30 + swing)],
-            ),
+            pair(item, [0, 1], [seller_gets(30 + swing), seller_gets(30 + swing)]),
             pair(item, [2, 0], [seller_gets(80), seller_gets(20)]),
             pair(item, [2, 1], [seller_gets(80), seller_gets(20)]),
         ];
-        pairs
-            .iter()
-            .for_each(|pair| tally.add_pair(pair).expect("a pair"));
+        pairs.iter().for_each(|pair| tally.add_pair(pair).expect("a pair"));
     }
     tally
 }
@@ -97,20 +82,11 @@ fn rows_stand_by_mean_reward_and_share_letters_where_they_cannot_be_told_apart()
         .iter()
         .map(|row| (row.rank, row.name.as_str(), row.group_letters.as_str()))
         .collect();
-    assert_eq!(
-        rows,
-        [(1, "first", "a"), (2, "second", "a"), (3, "weak", "b")]
-    );
-    let differ: Vec<(u16, u16, bool)> = report
-        .comparisons
-        .iter()
-        .map(|entry| (entry.ahead, entry.behind, entry.differ))
-        .collect();
+    assert_eq!(rows, [(1, "first", "a"), (2, "second", "a"), (3, "weak", "b")]);
+    let differ: Vec<(u16, u16, bool)> =
+        report.comparisons.iter().map(|entry| (entry.ahead, entry.behind, entry.differ)).collect();
     assert_eq!(differ, [(0, 1, false), (0, 2, true), (1, 2, true)]);
-    assert_eq!(
-        report.head_to_head[0][2].map(|meeting| meeting.match_count),
-        Some(60)
-    );
+    assert_eq!(report.head_to_head[0][2].map(|meeting| meeting.match_count), Some(60));
     assert_eq!(report.head_to_head[2][2], None);
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     assert_eq!(report.header.block_count, 30);
@@ -132,14 +108,8 @@ fn a_report_of_nothing_is_whole() {
     assert_eq!(report.fragility, None);
     assert_eq!(report.warnings, ["`a` has no match", "`b` has no match"]);
     let json = serde_json::to_value(&report).expect("a report is plain");
-    assert_eq!(
-        json["rows"][0]["metrics"]["reward"],
-        serde_json::Value::Null
-    );
-    assert_eq!(
-        json["rows"][0]["estimates"]["reward"]["value"],
-        serde_json::Value::Null
-    );
+    assert_eq!(json["rows"][0]["metrics"]["reward"], serde_json::Value::Null);
+    assert_eq!(json["rows"][0]["estimates"]["reward"]["value"], serde_json::Value::Null);
 }
 
 #[test]
@@ -147,18 +117,11 @@ fn entering_twice_and_few_items_are_warned_of() {
     let mut twice = announcement(&["a", "b", "c"], "");
     twice.agents[2].component_sha256 = twice.agents[0].component_sha256;
     let mut tally = Tally::new(3, 0);
-    tally
-        .add_pair(&pair(0, [0, 1], [Outcome::TimedOut; 2]))
-        .expect("a pair");
-    tally
-        .add_pair(&pair(0, [0, 2], [Outcome::TimedOut; 2]))
-        .expect("a pair");
+    tally.add_pair(&pair(0, [0, 1], [Outcome::TimedOut; 2])).expect("a pair");
+    tally.add_pair(&pair(0, [0, 2], [Outcome::TimedOut; 2])).expect("a pair");
     let same = "`a` and `c` are the same component with the same parameters";
     let one_item = "all pairs are on one item, so there are no intervals";
-    assert_eq!(
-        Report::build(&twice, &tally, &OPTIONS).warnings,
-        [same, one_item]
-    );
+    assert_eq!(Report::build(&twice, &tally, &OPTIONS).warnings, [same, one_item]);
     // Other parameters make another agent out of the same component.
     twice.agents[2].params = "beta = 2".to_owned();
     assert_eq!(Report::build(&twice, &tally, &OPTIONS).warnings, [one_item]);
@@ -176,20 +139,14 @@ fn metrics_are_written_by_name_in_table_order() {
 /// A tournament file whose catalog is of this kind.
 fn file(catalog: &str) -> String {
     let agent = |name| format!("[[agents]]\nname = '{name}'\ncomponent = 'builtin:linear'\n");
-    format!(
-        "name = 'test'\n[catalog]\n{catalog}\n{}{}",
-        agent("a"),
-        agent("b")
-    )
+    format!("name = 'test'\n[catalog]\n{catalog}\n{}{}", agent("a"), agent("b"))
 }
 
 #[test]
 fn the_second_best_line_is_drawn_on_the_uniform_catalog_only() {
     let line = |catalog: &str| {
         let announcement = announcement(&["a", "b"], &file(catalog));
-        Report::build(&announcement, &Tally::new(2, 0), &OPTIONS)
-            .references
-            .second_best_efficiency
+        Report::build(&announcement, &Tally::new(2, 0), &OPTIONS).references.second_best_efficiency
     };
     let uniform = "kind = 'uniform'\nitems = 10\nlow = '$0'\nhigh = '$100'";
     assert_eq!(line(uniform), Some(0.843_75));
@@ -208,11 +165,7 @@ fn the_linear_equilibrium_is_at_the_second_best_line() {
         let offer = 8 * u64::from(budget.cents()) + 1_000_000;
         let ask = 8 * u64::from(entry.cost.cents()) + 3_000_000;
         let price = Price(u32::try_from((offer + ask) / 24).expect("below the highest reserve"));
-        let outcome = if offer >= ask {
-            Outcome::Deal { price }
-        } else {
-            Outcome::TimedOut
-        };
+        let outcome = if offer >= ask { Outcome::Deal { price } } else { Outcome::TimedOut };
         let mut legs = pair(item, [0, 1], [outcome; 2]);
         for leg in &mut legs {
             (leg.budget, leg.cost, leg.list_price) = (budget, entry.cost, entry.item.list_price);
@@ -221,44 +174,25 @@ fn the_linear_equilibrium_is_at_the_second_best_line() {
     }
     let report = Report::build(&announcement(&["a", "b"], ""), &tally, &OPTIONS);
     for row in &report.rows {
-        let found = row
-            .metrics
-            .get(Metric::AllocativeEfficiency)
-            .expect("half is feasible");
+        let found = row.metrics.get(Metric::AllocativeEfficiency).expect("half is feasible");
         assert!((found - SECOND_BEST_UNIFORM).abs() < 0.01, "{found}");
-        let deals = row
-            .metrics
-            .get(Metric::DealRate)
-            .expect("matches were played");
+        let deals = row.metrics.get(Metric::DealRate).expect("matches were played");
         assert!((deals - 9.0 / 32.0).abs() < 0.01, "{deals}");
         assert_eq!(row.metrics.get(Metric::FalseAgreement), Some(0.0));
     }
-    assert!(
-        report
-            .references
-            .feasible_rate
-            .is_some_and(|rate| (rate - 0.5).abs() < 0.01)
-    );
+    assert!(report.references.feasible_rate.is_some_and(|rate| (rate - 0.5).abs() < 0.01));
 }
 
 fn any_outcome() -> impl Strategy<Value = Outcome> {
     let role = || prop_oneof![Just(Role::Buyer), Just(Role::Seller)];
     prop_oneof![
-        (0..=u32::MAX).prop_map(|cents| Outcome::Deal {
-            price: Price(cents)
-        }),
+        (0..=u32::MAX).prop_map(|cents| Outcome::Deal { price: Price(cents) }),
         (0..=100_u32).prop_map(seller_gets),
         Just(seller_gets(0)),
         role().prop_map(|by| Outcome::Walked { by }),
         Just(Outcome::TimedOut),
-        role().prop_map(|by| Outcome::Violated {
-            by,
-            action: Move::Offer(Price(u32::MAX))
-        }),
-        role().prop_map(|by| Outcome::Faulted {
-            by,
-            fault: Fault::Trap
-        }),
+        role().prop_map(|by| Outcome::Violated { by, action: Move::Offer(Price(u32::MAX)) }),
+        role().prop_map(|by| Outcome::Faulted { by, fault: Fault::Trap }),
     ]
 }
 
@@ -274,9 +208,7 @@ fn any_pairs() -> impl Strategy<Value = Vec<[MatchRecord; 2]>> {
         legs
     });
     let constant = (0..4_u16, 0..4_u16, any_outcome(), 0..30_u32).prop_map(|(a, b, x, count)| {
-        (0..count)
-            .map(|item| pair(item, [a, b], [x, x]))
-            .collect::<Vec<_>>()
+        (0..count).map(|item| pair(item, [a, b], [x, x])).collect::<Vec<_>>()
     });
     let loose = proptest::collection::vec(odd, 0..12);
     (loose, proptest::collection::vec(constant, 0..4))

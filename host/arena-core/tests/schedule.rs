@@ -19,11 +19,7 @@ struct Setup {
 
 impl Setup {
     fn config(&self) -> TournamentConfig {
-        let kind = if self.gauntlet {
-            "gauntlet"
-        } else {
-            "round-robin"
-        };
+        let kind = if self.gauntlet { "gauntlet" } else { "round-robin" };
         let mut text = format!(
             "name = 'case'\nschedule = '{kind}'\nself_play = {}\nrepetitions = {}\n\
              catalog = {{ kind = 'synthetic', items = 1 }}\n",
@@ -51,9 +47,7 @@ fn numbered(agent_count: u16, candidate: impl Fn(u16) -> bool) -> Vec<String> {
 
 fn check_case(path: &Path) {
     let text = fs::read_to_string(path).expect("the case is readable");
-    let (settings, expected) = text
-        .split_once("\n\n")
-        .expect("settings, a blank line, pairs");
+    let (settings, expected) = text.split_once("\n\n").expect("settings, a blank line, pairs");
     let settings: BTreeMap<&str, &str> = settings
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -70,10 +64,7 @@ fn check_case(path: &Path) {
     for index in 0..schedule.pair_count() {
         let plan = schedule.pair(index);
         if index % schedule.pairing_count() == 0 {
-            let line = format!(
-                "\nrepetition {}, item {}:",
-                plan.repetition, plan.item_index
-            );
+            let line = format!("\nrepetition {}, item {}:", plan.repetition, plan.item_index);
             found += &line;
         }
         let name = |agent: u16| setup.agents[usize::from(agent)].trim_start_matches('*');
@@ -99,40 +90,21 @@ fn written_out_schedules_are_followed() {
 #[test]
 fn a_trillion_pairs_are_numbered_without_being_listed() {
     let agents = numbered(1_000, |_| false);
-    let setup = Setup {
-        gauntlet: false,
-        self_play: true,
-        agents,
-        repetitions: 2_200,
-    };
+    let setup = Setup { gauntlet: false, self_play: true, agents, repetitions: 2_200 };
     let schedule = setup.schedule(930);
     assert_eq!(schedule.pair_count(), 500_500 * 930 * 2_200);
     assert!(schedule.pair_count() > 1_000_000_000_000);
     let last = schedule.pair(schedule.pair_count() - 1);
-    assert_eq!(
-        (last.agents, last.item_index, last.repetition),
-        ([999, 999], 929, 2_199)
-    );
+    assert_eq!((last.agents, last.item_index, last.repetition), ([999, 999], 929, 2_199));
     let middle = schedule.pair(500_500 * 930 * 1_100 + 500_500 * 465);
-    assert_eq!(
-        (middle.agents, middle.item_index, middle.repetition),
-        ([0, 999], 465, 1_100)
-    );
+    assert_eq!((middle.agents, middle.item_index, middle.repetition), ([0, 999], 465, 1_100));
 }
 
 #[test]
 fn nothing_to_play_is_an_error() {
     let agents = numbered(2, |_| false);
-    let setup = Setup {
-        gauntlet: false,
-        self_play: false,
-        agents,
-        repetitions: 1,
-    };
-    assert_eq!(
-        Schedule::new(&setup.config(), 0),
-        Err(ScheduleError::NoItem)
-    );
+    let setup = Setup { gauntlet: false, self_play: false, agents, repetitions: 1 };
+    assert_eq!(Schedule::new(&setup.config(), 0), Err(ScheduleError::NoItem));
 
     let mut config = setup.config();
     config.repetitions = 0;
@@ -140,28 +112,17 @@ fn nothing_to_play_is_an_error() {
 
     let mut config = setup.config();
     config.agents.truncate(1);
-    let alone = ScheduleError::NoPairing {
-        agent_count: 1,
-        candidate_count: 0,
-    };
+    let alone = ScheduleError::NoPairing { agent_count: 1, candidate_count: 0 };
     assert_eq!(Schedule::new(&config, 1), Err(alone));
     config.agents.clear();
-    let nobody = ScheduleError::NoPairing {
-        agent_count: 0,
-        candidate_count: 0,
-    };
+    let nobody = ScheduleError::NoPairing { agent_count: 0, candidate_count: 0 };
     assert_eq!(Schedule::new(&config, 1), Err(nobody));
 }
 
 #[test]
 fn more_pairs_than_can_be_counted_are_an_error() {
     let agents = numbered(1_000, |_| false);
-    let setup = Setup {
-        gauntlet: false,
-        self_play: false,
-        agents,
-        repetitions: 1,
-    };
+    let setup = Setup { gauntlet: false, self_play: false, agents, repetitions: 1 };
     let mut config = setup.config();
     config.repetitions = u32::MAX;
     let expected = ScheduleError::TooManyPairs {
@@ -187,17 +148,10 @@ fn more_pairs_than_can_be_counted_are_an_error() {
 #[test]
 fn more_agents_than_records_can_name_are_an_error() {
     let agents = numbered(2, |_| false);
-    let setup = Setup {
-        gauntlet: false,
-        self_play: false,
-        agents,
-        repetitions: 1,
-    };
+    let setup = Setup { gauntlet: false, self_play: false, agents, repetitions: 1 };
     let mut config = setup.config();
     config.agents = vec![config.agents[0].clone(); 70_000];
-    let expected = ScheduleError::TooManyAgents {
-        agent_count: 70_000,
-    };
+    let expected = ScheduleError::TooManyAgents { agent_count: 70_000 };
     assert_eq!(Schedule::new(&config, 1), Err(expected));
 }
 
@@ -205,52 +159,29 @@ fn more_agents_than_records_can_name_are_an_error() {
 #[should_panic(expected = "below the schedule's pair count")]
 fn a_pair_beyond_the_last_is_a_broken_invariant() {
     let agents = numbered(2, |_| false);
-    let setup = Setup {
-        gauntlet: false,
-        self_play: false,
-        agents,
-        repetitions: 3,
-    };
+    let setup = Setup { gauntlet: false, self_play: false, agents, repetitions: 3 };
     setup.schedule(5).pair(15);
 }
 
 #[test]
 fn seats_are_seeded_with_the_first_draws_of_the_pairs_stream() {
     // The numbers of the test vector `7, pair, [12]` of the module `seed`.
-    let expected = [
-        [0xd5aa15ddc2f65f89, 0xaf102e95c0ca3b90],
-        [0x513e03396d4b1617, 0xb392a58e48544a3c],
-    ];
+    let expected =
+        [[0xd5aa15ddc2f65f89, 0xaf102e95c0ca3b90], [0x513e03396d4b1617, 0xb392a58e48544a3c]];
     assert_eq!(seat_seeds(7, 12), expected);
     assert_ne!(seat_seeds(7, 13), expected);
     assert_ne!(seat_seeds(8, 12), expected);
 }
 
 fn setups() -> impl Strategy<Value = (Setup, u32)> {
-    (
-        any::<bool>(),
-        any::<bool>(),
-        2_u16..9,
-        1_u32..6,
-        1_u32..4,
-        any::<u16>(),
+    (any::<bool>(), any::<bool>(), 2_u16..9, 1_u32..6, 1_u32..4, any::<u16>()).prop_map(
+        |(gauntlet, self_play, agent_count, item_count, repetitions, candidates)| {
+            // Agent 0 is always a candidate and agent 1 never, so that each side has someone.
+            let mask = (candidates | 1) & !2;
+            let agents = numbered(agent_count, |agent| gauntlet && mask >> agent & 1 == 1);
+            (Setup { gauntlet, self_play, agents, repetitions }, item_count)
+        },
     )
-        .prop_map(
-            |(gauntlet, self_play, agent_count, item_count, repetitions, candidates)| {
-                // Agent 0 is always a candidate and agent 1 never, so that each side has someone.
-                let mask = (candidates | 1) & !2;
-                let agents = numbered(agent_count, |agent| gauntlet && mask >> agent & 1 == 1);
-                (
-                    Setup {
-                        gauntlet,
-                        self_play,
-                        agents,
-                        repetitions,
-                    },
-                    item_count,
-                )
-            },
-        )
 }
 
 proptest! {

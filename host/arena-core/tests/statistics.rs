@@ -24,10 +24,7 @@ fn leg(item_index: u32, leg: u8, agents: [u16; 2], outcome: Outcome) -> MatchRec
         budget: Price(20_000),
         cost: Price(10_000),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: 12,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [0, 0],
         turns: Vec::new(),
         outcome,
@@ -46,9 +43,7 @@ fn pair(item_index: u32, agents: [u16; 2], outcomes: [Outcome; 2]) -> [MatchReco
 
 /// A deal that gives the seller so many hundredths.
 fn seller_gets(hundredths: u32) -> Outcome {
-    Outcome::Deal {
-        price: Price(10_000 + 100 * hundredths),
-    }
+    Outcome::Deal { price: Price(10_000 + 100 * hundredths) }
 }
 
 fn tally(agent_count: usize, pairs: &[[MatchRecord; 2]]) -> Tally {
@@ -77,13 +72,7 @@ fn means_are_those_of_a_tournament_added_up_by_hand() {
             pair(
                 2,
                 [2, 1],
-                [
-                    Outcome::Faulted {
-                        by: Role::Seller,
-                        fault: Fault::Fuel,
-                    },
-                    seller_gets(50),
-                ],
+                [Outcome::Faulted { by: Role::Seller, fault: Fault::Fuel }, seller_gets(50)],
             ),
         ],
     );
@@ -98,10 +87,7 @@ fn means_are_those_of_a_tournament_added_up_by_hand() {
         (0.7 + 0.6 + 0.5 - 0.4 - 0.3 - 1.0 - 0.5 + 1.0) / 6.0,
     );
     assert_eq!(tally.agents()[1].faults[Fault::Fuel as usize], 1);
-    assert_eq!(
-        tally.agents()[0].both_roles().get(Metric::DealRate),
-        Some(0.75)
-    );
+    assert_eq!(tally.agents()[0].both_roles().get(Metric::DealRate), Some(0.75));
     let [buyer, seller] = tally.rewards_between(0, 1);
     assert_eq!((buyer.value(), seller.value()), (Some(0.7), Some(0.3)));
     assert_eq!(tally.rewards_between(1, 1)[0].value(), None);
@@ -122,27 +108,15 @@ fn records_that_are_no_pair_are_refused_and_change_nothing() {
     check(&|legs| legs[1].pair_index = 9, legs.clone());
     check(&|legs| legs[1].item_index = 9, legs.clone());
     check(&|legs| legs.swap(0, 1), legs);
-    let unknown = PairError::Agent {
-        pair_index: 0,
-        found: 2,
-        agent_count: 2,
-    };
+    let unknown = PairError::Agent { pair_index: 0, found: 2, agent_count: 2 };
     check(&|legs| legs[0].agents[1] = 2, unknown);
 }
 
 #[test]
 fn voids_are_counted_by_reason() {
     let mut tally = Tally::new(2, 0);
-    for reason in [
-        VoidReason::Host,
-        VoidReason::Host,
-        VoidReason::ModelProvider,
-    ] {
-        tally.add_void(&VoidRecord {
-            pair_index: 0,
-            attempt: 0,
-            reason,
-        });
+    for reason in [VoidReason::Host, VoidReason::Host, VoidReason::ModelProvider] {
+        tally.add_void(&VoidRecord { pair_index: 0, attempt: 0, reason });
     }
     let counts =
         [VoidReason::Host, VoidReason::ModelProvider].map(|reason| tally.void_count(reason));
@@ -164,10 +138,7 @@ fn intervals_cover_the_truth_about_as_often_as_they_say() {
             .collect();
         let tally = tally(2, &pairs);
         let found = tally.estimates(&tally.resamples(400))[0].reward;
-        let (low, high) = (
-            found.low.expect("many blocks"),
-            found.high.expect("many blocks"),
-        );
+        let (low, high) = (found.low.expect("many blocks"), found.high.expect("many blocks"));
         covered += u32::from(low <= 0.5 && 0.5 <= high);
     }
     // 95 % of 200 is 190, with a standard deviation of 3.
@@ -177,12 +148,8 @@ fn intervals_cover_the_truth_about_as_often_as_they_say() {
 #[test]
 fn repeating_an_item_does_not_narrow_its_interval() {
     let outcomes = |item: u32| [seller_gets(item * 13 % 100), seller_gets(50)];
-    let once: Vec<_> = (0..40)
-        .map(|item| pair(item, [0, 1], outcomes(item)))
-        .collect();
-    let often: Vec<_> = (0..400)
-        .map(|n| pair(n % 40, [0, 1], outcomes(n % 40)))
-        .collect();
+    let once: Vec<_> = (0..40).map(|item| pair(item, [0, 1], outcomes(item))).collect();
+    let often: Vec<_> = (0..400).map(|n| pair(n % 40, [0, 1], outcomes(n % 40))).collect();
     let width = |pairs: &[[MatchRecord; 2]]| {
         let tally = tally(2, pairs);
         let found = tally.estimates(&tally.resamples(500))[0].reward;
@@ -194,9 +161,7 @@ fn repeating_an_item_does_not_narrow_its_interval() {
 #[test]
 fn items_beyond_the_block_limit_share_blocks() {
     let last = u32::try_from(BLOCKS_MAX).expect("small") + 1;
-    let pairs: Vec<_> = (0..last)
-        .map(|item| pair(item, [0, 1], [Outcome::TimedOut; 2]))
-        .collect();
+    let pairs: Vec<_> = (0..last).map(|item| pair(item, [0, 1], [Outcome::TimedOut; 2])).collect();
     assert_eq!(tally(2, &pairs).blocks_present(), BLOCKS_MAX);
 }
 
@@ -210,19 +175,13 @@ fn more_pairs_take_no_more_memory() {
         for number in 0..pairs {
             let agents = [[0, 1], [1, 2], [2, 0]][number as usize % 3];
             let outcomes = [0; 2].map(|_| seller_gets(stream.below(101) as u32));
-            tally
-                .add_pair(&pair(number % 2_000, agents, outcomes))
-                .expect("a pair");
+            tally.add_pair(&pair(number % 2_000, agents, outcomes)).expect("a pair");
         }
     };
     play(&mut tally, 100_000);
     let before = things(&tally);
     play(&mut tally, 100_000);
-    assert!(
-        things(&tally) <= before + 5,
-        "{before} things became {}",
-        things(&tally)
-    );
+    assert!(things(&tally) <= before + 5, "{before} things became {}", things(&tally));
 }
 
 #[test]
@@ -231,58 +190,33 @@ fn the_rating_orders_agents_by_wins_and_takes_the_role_out() {
     let mut pairs = Vec::new();
     for item in 0..40 {
         let luck = |lucky: bool| seller_gets(if lucky { 30 } else { 70 });
-        pairs.push(pair(
-            item,
-            [0, 1],
-            [luck(item % 4 > 0), luck((item + 1) % 4 > 0)],
-        ));
+        pairs.push(pair(item, [0, 1], [luck(item % 4 > 0), luck((item + 1) % 4 > 0)]));
         pairs.push(pair(item, [2, 0], [seller_gets(90), seller_gets(10)]));
         pairs.push(pair(item, [1, 2], [seller_gets(10), seller_gets(90)]));
     }
     let tally = tally(3, &pairs);
     let rating = tally.rating(&tally.resamples(200));
-    let points: Vec<f64> = rating
-        .points
-        .iter()
-        .map(|points| points.value.expect("rated"))
-        .collect();
+    let points: Vec<f64> =
+        rating.points.iter().map(|points| points.value.expect("rated")).collect();
     assert!((points[0] - points[1]).abs() < 1e-6, "{points:?}");
     assert!(points[1] > points[2] + 400.0, "{points:?}");
     assert!(points.iter().sum::<f64>().abs() < 1e-6, "{points:?}");
     // Between the equals the role term is ln 3 = 191 points; who always loses adds little.
     let role = rating.buyer_points;
-    assert!(
-        role.value.is_some_and(|value| (value - 191.0).abs() < 25.0),
-        "{role:?}"
-    );
-    assert!(
-        role.low <= role.value && role.value <= role.high,
-        "{role:?}"
-    );
+    assert!(role.value.is_some_and(|value| (value - 191.0).abs() < 25.0), "{role:?}");
+    assert!(role.low <= role.value && role.value <= role.high, "{role:?}");
     assert_eq!(rating.separate_fields, 1);
 }
 
 #[test]
 fn fields_that_never_met_are_told_apart() {
     let even = [seller_gets(50); 2];
-    let islands = [
-        pair(0, [0, 1], even),
-        pair(1, [3, 2], even),
-        pair(2, [4, 4], even),
-    ];
+    let islands = [pair(0, [0, 1], even), pair(1, [3, 2], even), pair(2, [4, 4], even)];
     let rating = tally(5, &islands).rating(&Tally::new(5, 0).resamples(0));
     assert_eq!(rating.separate_fields, 2);
-    assert_eq!(
-        rating.points[4].value, None,
-        "who only met itself is not rated"
-    );
+    assert_eq!(rating.points[4].value, None, "who only met itself is not rated");
     let joined = [&islands[..], &[pair(3, [1, 2], even)]].concat();
-    assert_eq!(
-        tally(5, &joined)
-            .rating(&Tally::new(5, 0).resamples(0))
-            .separate_fields,
-        1
-    );
+    assert_eq!(tally(5, &joined).rating(&Tally::new(5, 0).resamples(0)).separate_fields, 1);
 }
 
 #[test]
@@ -294,13 +228,8 @@ fn fragility_names_who_would_lead_and_how_many_pairs_it_takes() {
         pairs.push(pair(item, [1, 2], [seller_gets(41), seller_gets(60)]));
     }
     pairs.push(pair(10, [0, 2], [seller_gets(0), seller_gets(100)]));
-    let found = tally(3, &pairs)
-        .fragility(&[0, 1, 2])
-        .expect("three agents played");
-    assert_eq!(
-        (found.leader, found.successor, found.pair_count),
-        (0, Some(1), Some(1))
-    );
+    let found = tally(3, &pairs).fragility(&[0, 1, 2]).expect("three agents played");
+    assert_eq!((found.leader, found.successor, found.pair_count), (0, Some(1), Some(1)));
     assert_eq!(tally(3, &pairs).fragility(&[0]), None);
 }
 
@@ -317,10 +246,7 @@ fn scenario(
         (leg.budget, leg.cost) = (Price(reserves[0]), Price(reserves[1]));
         leg.list_price = Price(list);
         leg.opener = opener;
-        leg.horizon = Horizon {
-            turn_limit: turns,
-            hidden: false,
-        };
+        leg.horizon = Horizon { turn_limit: turns, hidden: false };
     }
     legs
 }
@@ -328,19 +254,12 @@ fn scenario(
 /// Plays a ladder turn by turn against an opponent that takes anything within its reserve.
 fn play_ladder(legs: &[MatchRecord; 2], role: Role, opening: u64, step: u64) -> Option<u32> {
     let [leg, _] = legs;
-    let (budget, cost, list) = (
-        leg.budget.cents(),
-        leg.cost.cents(),
-        u64::from(leg.list_price.cents()),
-    );
+    let (budget, cost, list) =
+        (leg.budget.cents(), leg.cost.cents(), u64::from(leg.list_price.cents()));
     let mut offers = 0;
     let mut standing = None;
     for turn in 0..leg.horizon.turn_limit {
-        let mover = if turn.is_multiple_of(2) {
-            leg.opener
-        } else {
-            leg.opener.other()
-        };
+        let mover = if turn.is_multiple_of(2) { leg.opener } else { leg.opener.other() };
         if mover != role {
             let taken = standing.filter(|price| match role {
                 Role::Buyer => *price >= cost,
@@ -372,33 +291,22 @@ fn ladders_are_those_that_playing_them_finds() {
         .map(|number| {
             let mut draw = |low, high| stream.between(low, high) as u32;
             let reserves = [draw(40, 30_000), draw(40, 25_000)];
-            let opener = if draw(0, 1) == 0 {
-                Role::Buyer
-            } else {
-                Role::Seller
-            };
+            let opener = if draw(0, 1) == 0 { Role::Buyer } else { Role::Seller };
             scenario(number, reserves, draw(100, 40_000), opener, draw(1, 14))
         })
         .collect();
-    let found = tally(2, &scenarios)
-        .references(None)
-        .ladders
-        .expect("scenarios were played");
+    let found = tally(2, &scenarios).references(None).ladders.expect("scenarios were played");
     for (role, found) in Role::BOTH.into_iter().zip(found) {
         let mut best: Option<Ladder> = None;
         for opening in (50..=1_500).step_by(50) {
             for step in (0..=200).step_by(10) {
-                let prices = scenarios
-                    .iter()
-                    .map(|legs| play_ladder(legs, role, opening, step));
+                let prices = scenarios.iter().map(|legs| play_ladder(legs, role, opening, step));
                 let deals: Vec<f64> = scenarios
                     .iter()
                     .zip(prices)
                     .filter_map(|(legs, price)| {
                         let mut played = legs[0].clone();
-                        played.outcome = Outcome::Deal {
-                            price: Price(price?),
-                        };
+                        played.outcome = Outcome::Deal { price: Price(price?) };
                         Some(arena_core::score::reward(&played, role))
                     })
                     .collect();
@@ -406,24 +314,13 @@ fn ladders_are_those_that_playing_them_finds() {
                 if best.is_none_or(|best| reward > best.reward + 1e-12) {
                     let (opening_milli, step_milli) = (opening as u32, step as u32);
                     let deal_rate = deals.len() as f64 / 60.0;
-                    best = Some(Ladder {
-                        opening_milli,
-                        step_milli,
-                        reward,
-                        deal_rate,
-                    });
+                    best = Some(Ladder { opening_milli, step_milli, reward, deal_rate });
                 }
             }
         }
         let best = best.expect("the grid is not empty");
-        assert!(
-            (found.reward - best.reward).abs() < 1e-9,
-            "{role}: {found:?} {best:?}"
-        );
-        assert!(
-            (found.deal_rate - best.deal_rate).abs() < 1e-9,
-            "{role}: {found:?} {best:?}"
-        );
+        assert!((found.reward - best.reward).abs() < 1e-9, "{role}: {found:?} {best:?}");
+        assert!((found.deal_rate - best.deal_rate).abs() < 1e-9, "{role}: {found:?} {best:?}");
     }
 }
 
@@ -439,10 +336,7 @@ fn theory_lines_follow_from_the_scenarios() {
     let found = tally(2, &scenarios).references(Some(SECOND_BEST_UNIFORM));
     assert_eq!(found.feasible_rate, Some(0.5));
     // The half-dollar margin is worth half a reward.
-    assert_eq!(
-        (found.first_best_reward, found.midpoint_reward),
-        (Some(0.375), Some(0.1875))
-    );
+    assert_eq!((found.first_best_reward, found.midpoint_reward), (Some(0.375), Some(0.1875)));
     assert_eq!(found.second_best_efficiency, Some(0.843_75));
     assert!(!found.ladders_sampled);
 }
@@ -462,34 +356,19 @@ fn ladders_are_chosen_on_a_bounded_number_of_scenarios() {
 fn an_empty_tally_has_no_numbers_and_does_not_fail() {
     let tally = Tally::new(2, 0);
     let resamples = tally.resamples(100);
-    assert!(
-        tally
-            .estimates(&resamples)
-            .iter()
-            .all(|agent| agent.reward.value.is_none())
-    );
+    assert!(tally.estimates(&resamples).iter().all(|agent| agent.reward.value.is_none()));
     assert_eq!(tally.role_gap(&resamples).value, None);
     assert_eq!(tally.rating(&resamples).buyer_points.value, None);
     assert_eq!(tally.compare(0, 1), None);
     let references = tally.references(None);
-    assert_eq!(
-        (references.first_best_reward, references.ladders),
-        (None, None)
-    );
+    assert_eq!((references.first_best_reward, references.ladders), (None, None));
     assert_eq!(tally.fragility(&[]), None);
 }
 
 #[test]
 fn penalised_moves_are_counted_for_their_author() {
-    let outcome = Outcome::Violated {
-        by: Role::Buyer,
-        action: Move::Offer(Price(20_001)),
-    };
+    let outcome = Outcome::Violated { by: Role::Buyer, action: Move::Offer(Price(20_001)) };
     let tally = tally(2, &[pair(0, [0, 1], [outcome, Outcome::TimedOut])]);
-    let found: Vec<u64> = tally
-        .agents()
-        .iter()
-        .map(|agent| agent.violations)
-        .collect();
+    let found: Vec<u64> = tally.agents().iter().map(|agent| agent.violations).collect();
     assert_eq!(found, [1, 0]);
 }

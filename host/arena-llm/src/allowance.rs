@@ -67,11 +67,7 @@ impl Allowance {
     /// # Errors
     /// [`Exhausted`], whatever the request.
     pub fn admit(&self, mut request: Request) -> Result<Admitted, Exhausted> {
-        let Budget {
-            calls,
-            input_tokens,
-            output_tokens,
-        } = self.left;
+        let Budget { calls, input_tokens, output_tokens } = self.left;
         if calls == 0 || input_tokens == 0 || output_tokens == 0 {
             return Err(Exhausted);
         }
@@ -98,14 +94,8 @@ impl Allowance {
             return Err(ModelError::Unavailable(detail));
         }
         self.left.calls = self.left.calls.saturating_sub(1);
-        self.left.input_tokens = self
-            .left
-            .input_tokens
-            .saturating_sub(completion.input_tokens);
-        self.left.output_tokens = self
-            .left
-            .output_tokens
-            .saturating_sub(completion.output_tokens);
+        self.left.input_tokens = self.left.input_tokens.saturating_sub(completion.input_tokens);
+        self.left.output_tokens = self.left.output_tokens.saturating_sub(completion.output_tokens);
         if admitted.clamped && completion.finish_reason == FinishReason::Length {
             completion.finish_reason = FinishReason::Budget;
         }
@@ -121,52 +111,31 @@ mod tests {
     fn request(max_tokens: u32) -> Request {
         Request {
             model: "small".to_owned(),
-            messages: vec![Message {
-                role: ChatRole::User,
-                text: "hello".to_owned(),
-            }],
+            messages: vec![Message { role: ChatRole::User, text: "hello".to_owned() }],
             max_tokens,
             temperature_milli: 0,
             top_p_milli: 1_000,
             stop: vec![],
-            key: CallKey {
-                seat_seed: 0,
-                call_index: 0,
-            },
+            key: CallKey { seat_seed: 0, call_index: 0 },
         }
     }
 
     fn completion(input_tokens: u32, output_tokens: u32) -> Completion {
         let finish_reason = FinishReason::Length;
-        Completion {
-            text: "well".to_owned(),
-            finish_reason,
-            input_tokens,
-            output_tokens,
-        }
+        Completion { text: "well".to_owned(), finish_reason, input_tokens, output_tokens }
     }
 
     fn allowance(calls: u32, input_tokens: u32, output_tokens: u32) -> Allowance {
-        Allowance::new(Budget {
-            calls,
-            input_tokens,
-            output_tokens,
-        })
+        Allowance::new(Budget { calls, input_tokens, output_tokens })
     }
 
     #[test]
     fn a_reply_is_charged_to_all_three_budgets() {
         let mut allowance = allowance(3, 100, 50);
         let admitted = allowance.admit(request(10)).expect("something is left");
-        let settled = allowance
-            .settle(&admitted, completion(30, 10))
-            .expect("within bounds");
+        let settled = allowance.settle(&admitted, completion(30, 10)).expect("within bounds");
         assert_eq!(settled.finish_reason, FinishReason::Length);
-        let left = Budget {
-            calls: 2,
-            input_tokens: 70,
-            output_tokens: 40,
-        };
+        let left = Budget { calls: 2, input_tokens: 70, output_tokens: 40 };
         assert_eq!(allowance.remaining(), left);
     }
 
@@ -175,9 +144,7 @@ mod tests {
         let mut allowance = allowance(3, 100, 4);
         let admitted = allowance.admit(request(10)).expect("something is left");
         assert_eq!(admitted.request.max_tokens, 4);
-        let settled = allowance
-            .settle(&admitted, completion(1, 4))
-            .expect("within bounds");
+        let settled = allowance.settle(&admitted, completion(1, 4)).expect("within bounds");
         assert_eq!(settled.finish_reason, FinishReason::Budget);
         assert_eq!(allowance.admit(request(1)), Err(Exhausted));
     }
@@ -193,9 +160,7 @@ mod tests {
     fn a_prompt_beyond_the_input_budget_leaves_nothing() {
         let mut allowance = allowance(3, 10, 50);
         let admitted = allowance.admit(request(10)).expect("something is left");
-        allowance
-            .settle(&admitted, completion(11, 1))
-            .expect("within bounds");
+        allowance.settle(&admitted, completion(11, 1)).expect("within bounds");
         assert_eq!(allowance.remaining().input_tokens, 0);
         assert_eq!(allowance.admit(request(1)), Err(Exhausted));
     }
@@ -204,9 +169,7 @@ mod tests {
     fn a_model_that_returns_more_than_asked_is_unavailable_and_not_paid() {
         let mut allowance = allowance(3, 10, 50);
         let admitted = allowance.admit(request(10)).expect("something is left");
-        let error = allowance
-            .settle(&admitted, completion(1, 11))
-            .expect_err("too many tokens");
+        let error = allowance.settle(&admitted, completion(1, 11)).expect_err("too many tokens");
         let detail = "replied with 11 tokens, was asked for at most 10".to_owned();
         assert_eq!(error, ModelError::Unavailable(detail));
         assert_eq!(allowance.remaining().calls, 3);
@@ -215,13 +178,6 @@ mod tests {
     #[test]
     fn the_budget_of_a_seat_comes_from_the_limits() {
         let budget = Budget::of(&Limits::default());
-        assert_eq!(
-            budget,
-            Budget {
-                calls: 64,
-                input_tokens: 100_000,
-                output_tokens: 10_000
-            }
-        );
+        assert_eq!(budget, Budget { calls: 64, input_tokens: 100_000, output_tokens: 10_000 });
     }
 }

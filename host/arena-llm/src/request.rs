@@ -90,21 +90,14 @@ impl Request {
     /// # Errors
     /// [`ModelError::InvalidInput`], naming the first value that is out of bounds.
     pub fn check(&self) -> Result<(), ModelError> {
-        self.find_fault()
-            .map_or(Ok(()), |fault| Err(ModelError::InvalidInput(fault)))
+        self.find_fault().map_or(Ok(()), |fault| Err(ModelError::InvalidInput(fault)))
     }
 
     fn find_fault(&self) -> Option<String> {
         let bounds = [
             ("model", self.model.len(), 1, MODEL_NAME_BYTES_MAX, "bytes"),
             ("messages", self.messages.len(), 1, MESSAGES_MAX, "messages"),
-            (
-                "max-tokens",
-                self.max_tokens as usize,
-                1,
-                OUTPUT_TOKENS_MAX as usize,
-                "tokens",
-            ),
+            ("max-tokens", self.max_tokens as usize, 1, OUTPUT_TOKENS_MAX as usize, "tokens"),
             (
                 "temperature-milli",
                 self.temperature_milli as usize,
@@ -112,13 +105,7 @@ impl Request {
                 TEMPERATURE_MILLI_MAX as usize,
                 "thousandths",
             ),
-            (
-                "top-p-milli",
-                self.top_p_milli as usize,
-                1,
-                TOP_P_MILLI_MAX as usize,
-                "thousandths",
-            ),
+            ("top-p-milli", self.top_p_milli as usize, 1, TOP_P_MILLI_MAX as usize, "thousandths"),
             ("stop", self.stop.len(), 0, STOPS_MAX, "texts"),
         ];
         let messages = self.messages.iter().map(|message| message.text.len());
@@ -128,9 +115,7 @@ impl Request {
             .chain(messages.map(|len| ("message", len, 0, MESSAGE_BYTES_MAX, "bytes")))
             .chain([("conversation", total, 0, CONVERSATION_BYTES_MAX, "bytes")])
             .chain(
-                self.stop
-                    .iter()
-                    .map(|stop| ("stop text", stop.len(), 1, STOP_BYTES_MAX, "bytes")),
+                self.stop.iter().map(|stop| ("stop text", stop.len(), 1, STOP_BYTES_MAX, "bytes")),
             )
             .find(|(_, value, low, high, _)| value < low || value > high)
             .map(|(name, value, low, high, unit)| {
@@ -186,18 +171,12 @@ mod tests {
     fn request() -> Request {
         Request {
             model: "small".to_owned(),
-            messages: vec![Message {
-                role: ChatRole::User,
-                text: "What do you pay?".to_owned(),
-            }],
+            messages: vec![Message { role: ChatRole::User, text: "What do you pay?".to_owned() }],
             max_tokens: 64,
             temperature_milli: 700,
             top_p_milli: 950,
             stop: vec!["\n".to_owned()],
-            key: CallKey {
-                seat_seed: 7,
-                call_index: 0,
-            },
+            key: CallKey { seat_seed: 7, call_index: 0 },
         }
     }
 
@@ -211,42 +190,18 @@ mod tests {
     fn every_bound_is_reported_with_name_value_and_limits() {
         assert_eq!(request().check(), Ok(()));
         let cases: [(Change, &str); 11] = [
-            (
-                |r| r.model.clear(),
-                "`model` is 0 bytes, allowed are 1 to 64",
-            ),
-            (
-                |r| r.model = "m".repeat(65),
-                "`model` is 65 bytes, allowed are 1 to 64",
-            ),
-            (
-                |r| r.messages.clear(),
-                "`messages` is 0 messages, allowed are 1 to 1024",
-            ),
-            (
-                |r| r.max_tokens = 0,
-                "`max-tokens` is 0 tokens, allowed are 1 to 32768",
-            ),
-            (
-                |r| r.max_tokens = 32_769,
-                "`max-tokens` is 32769 tokens, allowed are 1 to 32768",
-            ),
+            (|r| r.model.clear(), "`model` is 0 bytes, allowed are 1 to 64"),
+            (|r| r.model = "m".repeat(65), "`model` is 65 bytes, allowed are 1 to 64"),
+            (|r| r.messages.clear(), "`messages` is 0 messages, allowed are 1 to 1024"),
+            (|r| r.max_tokens = 0, "`max-tokens` is 0 tokens, allowed are 1 to 32768"),
+            (|r| r.max_tokens = 32_769, "`max-tokens` is 32769 tokens, allowed are 1 to 32768"),
             (
                 |r| r.temperature_milli = u32::MAX,
                 "`temperature-milli` is 4294967295 thousandths, allowed are 0 to 2000",
             ),
-            (
-                |r| r.top_p_milli = 0,
-                "`top-p-milli` is 0 thousandths, allowed are 1 to 1000",
-            ),
-            (
-                |r| r.stop = vec!["x".to_owned(); 9],
-                "`stop` is 9 texts, allowed are 0 to 8",
-            ),
-            (
-                |r| r.stop[0].clear(),
-                "`stop text` is 0 bytes, allowed are 1 to 64",
-            ),
+            (|r| r.top_p_milli = 0, "`top-p-milli` is 0 thousandths, allowed are 1 to 1000"),
+            (|r| r.stop = vec!["x".to_owned(); 9], "`stop` is 9 texts, allowed are 0 to 8"),
+            (|r| r.stop[0].clear(), "`stop text` is 0 bytes, allowed are 1 to 64"),
             (
                 |r| r.messages[0].text = "x".repeat(MESSAGE_BYTES_MAX + 1),
                 "`message` is 262145 bytes, allowed are 0 to 262144",
@@ -280,10 +235,8 @@ mod tests {
             |r| r.key.seat_seed += 1,
             |r| r.key.call_index += 1,
         ];
-        let hashes: std::collections::BTreeSet<[u8; 32]> = cases
-            .into_iter()
-            .map(|change| changed(change).sha256())
-            .collect();
+        let hashes: std::collections::BTreeSet<[u8; 32]> =
+            cases.into_iter().map(|change| changed(change).sha256()).collect();
         assert_eq!(hashes.len(), cases.len());
     }
 
@@ -296,14 +249,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_pinned_because_records_hold_it() {
-        let hex: String = request()
-            .sha256()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        assert_eq!(
-            hex,
-            "d64c5bc6607a3655c7989ddc0c532e02789b89217c741933b01a8bad904a351b"
-        );
+        let hex: String = request().sha256().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "d64c5bc6607a3655c7989ddc0c532e02789b89217c741933b01a8bad904a351b");
     }
 }

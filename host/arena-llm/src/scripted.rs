@@ -81,16 +81,8 @@ pub struct ScriptError {
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ScriptError {
-            model,
-            line,
-            column,
-            message,
-        } = self;
-        write!(
-            f,
-            "script of model `{model}`, line {line}, column {column}: {message}"
-        )
+        let ScriptError { model, line, column, message } = self;
+        write!(f, "script of model `{model}`, line {line}, column {column}: {message}")
     }
 }
 
@@ -146,16 +138,10 @@ impl ScriptedModel {
 
     fn read(name: &str, text: &str) -> Result<ScriptedModel, Mistake> {
         if name.is_empty() || name.len() > MODEL_NAME_BYTES_MAX {
-            return Err((
-                0,
-                format!("a model's name has 1 to {MODEL_NAME_BYTES_MAX} bytes"),
-            ));
+            return Err((0, format!("a model's name has 1 to {MODEL_NAME_BYTES_MAX} bytes")));
         }
         if text.len() > SCRIPT_BYTES_MAX {
-            return Err((
-                SCRIPT_BYTES_MAX,
-                format!("longer than {SCRIPT_BYTES_MAX} bytes"),
-            ));
+            return Err((SCRIPT_BYTES_MAX, format!("longer than {SCRIPT_BYTES_MAX} bytes")));
         }
         let file: ScriptFile = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -215,10 +201,7 @@ impl Rule {
             return false;
         };
         self.role.is_none_or(|role| role == last.role)
-            && self
-                .contains
-                .as_ref()
-                .is_none_or(|text| last.text.contains(text))
+            && self.contains.as_ref().is_none_or(|text| last.text.contains(text))
             && self.turn.is_none_or(|number| number == turn)
     }
 }
@@ -240,16 +223,12 @@ impl Template {
                 ("{last}", Part::Last),
                 ("{model}", Part::Model),
             ];
-            let found = placeholders
-                .into_iter()
-                .find(|(sign, _)| rest[at..].starts_with(sign));
+            let found = placeholders.into_iter().find(|(sign, _)| rest[at..].starts_with(sign));
             let Some((sign, part)) = found else {
                 let near: String = rest[at..].chars().take(16).collect();
                 let hint = "known are {turn}, {last}, {model}, {{ and }}";
                 let near = near.escape_debug();
-                return Err(mistake(format!(
-                    "has an unknown placeholder at `{near}`: {hint}"
-                )));
+                return Err(mistake(format!("has an unknown placeholder at `{near}`: {hint}")));
             };
             parts.push(part);
             rest = &rest[at + sign.len()..];
@@ -300,36 +279,21 @@ impl LanguageModel for ScriptedModel {
             return Err(ModelError::InvalidInput(detail));
         }
         let before = &request.messages;
-        let turn = before
-            .iter()
-            .filter(|message| message.role == ChatRole::Assistant)
-            .count();
+        let turn = before.iter().filter(|message| message.role == ChatRole::Assistant).count();
         let rule = self.rules.iter().find(|rule| rule.fits(request, turn));
         let template = rule.map_or(&self.default, |rule| &rule.reply);
         let last = before.last().map_or("", |message| message.text.as_str());
         let (full, whole) = template.fill(&self.info.name, turn, last);
 
-        let stop = request
-            .stop
-            .iter()
-            .filter_map(|stop| full.find(stop.as_str()))
-            .min();
+        let stop = request.stop.iter().filter_map(|stop| full.find(stop.as_str())).min();
         let until_stop = &full[..stop.unwrap_or(full.len())];
         let room = request.max_tokens.min(context - input_tokens);
         let too_long = tokens::count(until_stop) > room;
-        let text = if too_long {
-            tokens::cut(until_stop, room)
-        } else {
-            until_stop
-        };
+        let text = if too_long { tokens::cut(until_stop, room) } else { until_stop };
         let ended = !too_long && (whole || stop.is_some());
         Ok(Completion {
             text: text.to_owned(),
-            finish_reason: if ended {
-                FinishReason::Stop
-            } else {
-                FinishReason::Length
-            },
+            finish_reason: if ended { FinishReason::Stop } else { FinishReason::Length },
             input_tokens,
             output_tokens: tokens::count(text),
         })
@@ -337,11 +301,6 @@ impl LanguageModel for ScriptedModel {
 }
 
 fn count_prompt(request: &Request) -> u32 {
-    let counts = request
-        .messages
-        .iter()
-        .map(|message| tokens::count(&message.text));
-    counts.fold(0, |total: u32, count| {
-        total.saturating_add(count).saturating_add(1)
-    })
+    let counts = request.messages.iter().map(|message| tokens::count(&message.text));
+    counts.fold(0, |total: u32, count| total.saturating_add(count).saturating_add(1))
 }

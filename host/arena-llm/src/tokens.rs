@@ -55,12 +55,8 @@ mod tests {
     #[test]
     fn a_cut_keeps_whole_tokens() {
         let text = " zwölf Äpfel, bitte ";
-        for (tokens, kept) in [
-            (0, ""),
-            (1, " zwölf"),
-            (2, " zwölf Äpfel"),
-            (3, " zwölf Äpfel,"),
-        ] {
+        for (tokens, kept) in [(0, ""), (1, " zwölf"), (2, " zwölf Äpfel"), (3, " zwölf Äpfel,")]
+        {
             assert_eq!(cut(text, tokens), kept);
             assert_eq!(count(kept), tokens);
         }

@@ -22,10 +22,7 @@ reply = "Not yet."
 "#;
 
 fn request(conversation: &[(ChatRole, &str)]) -> Request {
-    let message = |&(role, text): &(ChatRole, &str)| Message {
-        role,
-        text: text.to_owned(),
-    };
+    let message = |&(role, text): &(ChatRole, &str)| Message { role, text: text.to_owned() };
     Request {
         model: "small".to_owned(),
         messages: conversation.iter().map(message).collect(),
@@ -33,10 +30,7 @@ fn request(conversation: &[(ChatRole, &str)]) -> Request {
         temperature_milli: 1_000,
         top_p_milli: 1_000,
         stop: vec![],
-        key: CallKey {
-            seat_seed: 1,
-            call_index: 0,
-        },
+        key: CallKey { seat_seed: 1, call_index: 0 },
     }
 }
 
@@ -57,16 +51,9 @@ fn the_first_rule_that_fits_answers_and_otherwise_the_default() {
     check(&[(User, "hello")], "No.");
     check(&[(User, "hello"), (System, "final offer")], "Who asks?");
     check(&[(User, "final offer")], "Not yet.");
+    check(&[(User, "final offer"), (Assistant, "No."), (User, "hello")], "No.");
     check(
-        &[(User, "final offer"), (Assistant, "No."), (User, "hello")],
-        "No.",
-    );
-    check(
-        &[
-            (User, "hello"),
-            (Assistant, "No."),
-            (User, "final offer: $9"),
-        ],
+        &[(User, "hello"), (Assistant, "No."), (User, "final offer: $9")],
         "Turn 1, small heard `final offer: $9` {so}. Action: [DEAL]",
     );
 }
@@ -87,16 +74,10 @@ fn max_tokens_and_context_cut_the_reply() {
     request.max_tokens = 3;
     let script = "context-tokens = 5\ndefault = 'a b c d'";
     let completion = answer(script, &request);
-    assert_eq!(
-        (completion.text.as_str(), completion.input_tokens),
-        ("a b", 3)
-    );
+    assert_eq!((completion.text.as_str(), completion.input_tokens), ("a b", 3));
     assert_eq!(completion.finish_reason, FinishReason::Length);
     let completion = answer("default = 'a b c d'", &request);
-    assert_eq!(
-        (completion.text.as_str(), completion.output_tokens),
-        ("a b c", 3)
-    );
+    assert_eq!((completion.text.as_str(), completion.output_tokens), ("a b c", 3));
     assert_eq!(completion.finish_reason, FinishReason::Length);
     let completion = answer("default = 'a b c'", &request);
     assert_eq!(completion.finish_reason, FinishReason::Stop);
@@ -105,9 +86,7 @@ fn max_tokens_and_context_cut_the_reply() {
 #[test]
 fn a_prompt_that_fills_the_context_is_invalid() {
     let model = ScriptedModel::parse("small", "context-tokens = 3\ndefault = 'x'");
-    let error = model
-        .expect("sound")
-        .complete(&request(&[(ChatRole::User, "one two")]));
+    let error = model.expect("sound").complete(&request(&[(ChatRole::User, "one two")]));
     let detail = "prompt has 3 tokens, context is 3".to_owned();
     assert_eq!(error, Err(ModelError::InvalidInput(detail)));
 }
@@ -130,12 +109,7 @@ fn a_repeated_message_cannot_make_a_reply_longer_than_the_limit() {
 
 #[test]
 fn the_identity_is_the_hash_of_the_script() {
-    let hash = |script| {
-        ScriptedModel::parse("small", script)
-            .expect("sound")
-            .info()
-            .sha256
-    };
+    let hash = |script| ScriptedModel::parse("small", script).expect("sound").info().sha256;
     assert_eq!(hash("default = 'x'"), hash("default = 'x'"));
     assert_ne!(hash("default = 'x'"), hash("default = 'y'"));
 }
@@ -143,77 +117,33 @@ fn the_identity_is_the_hash_of_the_script() {
 #[test]
 fn mistakes_in_scripts_are_named_with_their_line() {
     let long = format!("\ndefault = '{}'", "x".repeat(REPLY_BYTES_MAX + 1));
-    let many = format!(
-        "default = 'x'\n{}",
-        "[[rule]]\nreply = 'y'\n".repeat(RULES_MAX + 1)
-    );
+    let many = format!("default = 'x'\n{}", "[[rule]]\nreply = 'y'\n".repeat(RULES_MAX + 1));
     let cases = [
         ("", (1, 1), "missing field `default`"),
-        (
-            "default = 'x'\nreply = 'y'",
-            (2, 1),
-            "unknown field `reply`, expected one of",
-        ),
-        (
-            "default = 'x'\n[[rule]]\nturn = 1",
-            (2, 1),
-            "missing field `reply`",
-        ),
-        (
-            "default = 'x'\n[[rule]]\nreply = 'y'\nrole = 'boss'",
-            (4, 8),
-            "unknown variant `boss`",
-        ),
+        ("default = 'x'\nreply = 'y'", (2, 1), "unknown field `reply`, expected one of"),
+        ("default = 'x'\n[[rule]]\nturn = 1", (2, 1), "missing field `reply`"),
+        ("default = 'x'\n[[rule]]\nreply = 'y'\nrole = 'boss'", (4, 8), "unknown variant `boss`"),
         (
             "default = 'x'\n[[rule]]\nreply = 'y'\nturn = -1",
             (4, 8),
             "invalid value: integer `-1`, expected u32",
         ),
-        (
-            "default = 'x'\n[[rule]]\nreply = 'y'\ncontains = ''",
-            (4, 12),
-            "`contains` is empty",
-        ),
+        ("default = 'x'\n[[rule]]\nreply = 'y'\ncontains = ''", (4, 12), "`contains` is empty"),
         ("default = 'ä' '", (1, 15), ""),
-        (
-            "context-tokens = 0\ndefault = 'x'",
-            (1, 18),
-            "`context-tokens` must be at least 1",
-        ),
-        (
-            "default = '{price}'",
-            (1, 11),
-            "`default` has an unknown placeholder at `{price}`",
-        ),
-        (
-            "default = 'x}'",
-            (1, 11),
-            "`default` has an unknown placeholder at `}`",
-        ),
-        (
-            "default = '{'",
-            (1, 11),
-            "`default` has an unknown placeholder at `{`",
-        ),
+        ("context-tokens = 0\ndefault = 'x'", (1, 18), "`context-tokens` must be at least 1"),
+        ("default = '{price}'", (1, 11), "`default` has an unknown placeholder at `{price}`"),
+        ("default = 'x}'", (1, 11), "`default` has an unknown placeholder at `}`"),
+        ("default = '{'", (1, 11), "`default` has an unknown placeholder at `{`"),
         (&long, (2, 11), "`default` is longer than 16384 bytes"),
         (&many, (2 + 2 * RULES_MAX, 1), "more than 1024 rules"),
-        (
-            &"\n".repeat(SCRIPT_BYTES_MAX + 1),
-            (SCRIPT_BYTES_MAX + 1, 1),
-            "longer than",
-        ),
+        (&"\n".repeat(SCRIPT_BYTES_MAX + 1), (SCRIPT_BYTES_MAX + 1, 1), "longer than"),
     ];
     for (script, position, message) in cases {
         let start: String = script.chars().take(60).collect();
         let error = ScriptedModel::parse("small", script).expect_err(&start);
         assert_eq!((error.line, error.column), position, "{start}: {error}");
         assert!(error.message.starts_with(message), "{start}: {error}");
-        assert!(
-            error
-                .to_string()
-                .starts_with("script of model `small`, line "),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("script of model `small`, line "), "{error}");
     }
 }
 

@@ -115,16 +115,10 @@ impl fmt::Display for Damage {
         match self {
             Damage::Short => write!(f, "it runs beyond the end of the file"),
             Damage::Length { found } => {
-                write!(
-                    f,
-                    "its length is {found} bytes, the most is {ENTRY_BYTES_MAX}"
-                )
+                write!(f, "its length is {found} bytes, the most is {ENTRY_BYTES_MAX}")
             }
             Damage::Checksum { stored, computed } => {
-                write!(
-                    f,
-                    "its checksum is {stored:08x}, its bytes give {computed:08x}"
-                )
+                write!(f, "its checksum is {stored:08x}, its bytes give {computed:08x}")
             }
         }
     }
@@ -133,11 +127,7 @@ impl fmt::Display for Damage {
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LogError::Io {
-                doing,
-                path,
-                source,
-            } => {
+            LogError::Io { doing, path, source } => {
                 write!(f, "cannot {doing} `{}`: {source}", path.display())
             }
             LogError::Missing { path } => write!(f, "no log at `{}`", path.display()),
@@ -158,32 +148,19 @@ impl fmt::Display for LogError {
                 path.display(),
                 frame::VERSION,
             ),
-            LogError::TornTail {
-                path,
-                entry_index,
-                offset,
-                bytes,
-            } => write!(
+            LogError::TornTail { path, entry_index, offset, bytes } => write!(
                 f,
                 "log `{}` ends in {bytes} torn bytes at byte {offset} (entry {entry_index}), \
                  as after a crash",
                 path.display(),
             ),
-            LogError::Damaged {
-                path,
-                entry_index,
-                offset,
-                damage,
-            } => write!(
+            LogError::Damaged { path, entry_index, offset, damage } => write!(
                 f,
                 "log `{}` is damaged at byte {offset} (entry {entry_index}): {damage}",
                 path.display(),
             ),
             LogError::EntryTooLarge { bytes } => {
-                write!(
-                    f,
-                    "an entry has {bytes} bytes, the most is {ENTRY_BYTES_MAX}"
-                )
+                write!(f, "an entry has {bytes} bytes, the most is {ENTRY_BYTES_MAX}")
             }
             LogError::GroupTooLarge { bytes } => write!(
                 f,
@@ -191,11 +168,7 @@ impl fmt::Display for LogError {
                 writer::GROUP_BYTES_MAX,
             ),
             LogError::Broken { path } => {
-                write!(
-                    f,
-                    "log `{}` takes no entries after a failed write",
-                    path.display()
-                )
+                write!(f, "log `{}` takes no entries after a failed write", path.display())
             }
         }
     }

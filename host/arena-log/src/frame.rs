@@ -53,11 +53,7 @@ pub fn read_header(bytes: &[u8]) -> Header {
     if bytes.starts_with(&good) {
         return Header::Good;
     }
-    let agreeing = bytes
-        .iter()
-        .zip(&good)
-        .take_while(|(found, wanted)| found == wanted)
-        .count();
+    let agreeing = bytes.iter().zip(&good).take_while(|(found, wanted)| found == wanted).count();
     let zeros_follow = bytes[agreeing..].iter().all(|byte| *byte == 0);
     if bytes.len() <= HEADER_BYTES && zeros_follow {
         return Header::Torn;
@@ -65,9 +61,7 @@ pub fn read_header(bytes: &[u8]) -> Header {
     let whole = bytes.get(..HEADER_BYTES).filter(|bytes| {
         bytes.starts_with(&MAGIC) && crc32c::crc32c(&bytes[..12]) == number(&bytes[12..])
     });
-    whole.map_or(Header::Foreign, |bytes| {
-        Header::Version(number(&bytes[8..12]))
-    })
+    whole.map_or(Header::Foreign, |bytes| Header::Version(number(&bytes[8..12])))
 }
 
 /// Appends the frame of `entry`, which will start at `offset` of the file.
@@ -91,14 +85,9 @@ impl Prefix {
     /// # Errors
     /// The entry is said to be larger than any.
     pub fn read(bytes: [u8; PREFIX_BYTES]) -> Result<Prefix, Damage> {
-        let prefix = Prefix {
-            length: number(&bytes[..4]),
-            crc: number(&bytes[4..]),
-        };
+        let prefix = Prefix { length: number(&bytes[..4]), crc: number(&bytes[4..]) };
         if prefix.entry_bytes() > ENTRY_BYTES_MAX {
-            return Err(Damage::Length {
-                found: prefix.length,
-            });
+            return Err(Damage::Length { found: prefix.length });
         }
         Ok(prefix)
     }
@@ -115,10 +104,7 @@ impl Prefix {
     pub fn check(self, offset: u64, entry: &[u8]) -> Result<(), Damage> {
         let computed = checksum(offset, self.length, entry);
         if computed != self.crc {
-            return Err(Damage::Checksum {
-                stored: self.crc,
-                computed,
-            });
+            return Err(Damage::Checksum { stored: self.crc, computed });
         }
         Ok(())
     }

@@ -29,41 +29,26 @@ impl Medium for File {
 
 pub fn lock(file: &File, path: &Path) -> Result<(), LogError> {
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => LogError::Locked {
-            path: path.to_owned(),
-        },
-        TryLockError::Error(source) => LogError::Io {
-            doing: "lock",
-            path: path.to_owned(),
-            source,
-        },
+        TryLockError::WouldBlock => LogError::Locked { path: path.to_owned() },
+        TryLockError::Error(source) => {
+            LogError::Io { doing: "lock", path: path.to_owned(), source }
+        }
     })
 }
 
 /// Creates the folder where it does not exist; refuses one that holds anything but a log.
 pub fn prepare_folder(folder: &Path) -> Result<(), LogError> {
-    let error = |doing| {
-        move |source| LogError::Io {
-            doing,
-            path: folder.to_owned(),
-            source,
-        }
-    };
+    let error = |doing| move |source| LogError::Io { doing, path: folder.to_owned(), source };
     if !folder.exists() {
         fs::create_dir_all(folder).map_err(error("create"))?;
-        let parent = folder
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
         return sync_folder(parent.unwrap_or(Path::new(".")));
     }
     for file in fs::read_dir(folder).map_err(error("list"))? {
         let name = file.map_err(error("list"))?.file_name();
         if name != FILE_NAME {
             let name = name.to_string_lossy().into_owned();
-            return Err(LogError::ForeignFile {
-                folder: folder.to_owned(),
-                name,
-            });
+            return Err(LogError::ForeignFile { folder: folder.to_owned(), name });
         }
     }
     Ok(())
@@ -72,9 +57,5 @@ pub fn prepare_folder(folder: &Path) -> Result<(), LogError> {
 /// Makes new names in `folder` durable.
 pub fn sync_folder(folder: &Path) -> Result<(), LogError> {
     let synced = File::open(folder).and_then(|handle| handle.sync_all());
-    synced.map_err(|source| LogError::Io {
-        doing: "sync",
-        path: folder.to_owned(),
-        source,
-    })
+    synced.map_err(|source| LogError::Io { doing: "sync", path: folder.to_owned(), source })
 }

@@ -33,31 +33,16 @@ impl LogReader {
     /// # Errors
     /// There is none, it cannot be read, or it is not a log of this layout.
     pub fn open(path: &Path) -> Result<LogReader, LogError> {
-        let path = if path.is_dir() {
-            path.join(FILE_NAME)
-        } else {
-            path.to_owned()
-        };
+        let path = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
         let file = File::open(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => LogError::Missing { path: path.clone() },
-            _ => LogError::Io {
-                doing: "open",
-                path: path.clone(),
-                source,
-            },
+            _ => LogError::Io { doing: "open", path: path.clone(), source },
         })?;
         let mut file = BufReader::with_capacity(READ_BYTES, file);
         let mut start = Vec::with_capacity(frame::HEADER_BYTES + 1);
         let limit = frame::HEADER_BYTES as u64;
-        let read_error = |source| LogError::Io {
-            doing: "read",
-            path: path.clone(),
-            source,
-        };
-        (&mut file)
-            .take(limit + 1)
-            .read_to_end(&mut start)
-            .map_err(read_error)?;
+        let read_error = |source| LogError::Io { doing: "read", path: path.clone(), source };
+        (&mut file).take(limit + 1).read_to_end(&mut start).map_err(read_error)?;
         let header_torn = match frame::read_header(&start) {
             Header::Good => false,
             Header::Torn => true,
@@ -66,17 +51,8 @@ impl LogReader {
         };
         let offset = if header_torn { 0 } else { limit };
         file.seek(SeekFrom::Start(offset)).map_err(read_error)?;
-        let boundary = Boundary {
-            entry_count: 0,
-            offset,
-        };
-        Ok(LogReader {
-            path,
-            file,
-            header_torn,
-            boundary,
-            entry: Vec::new(),
-        })
+        let boundary = Boundary { entry_count: 0, offset };
+        Ok(LogReader { path, file, header_torn, boundary, entry: Vec::new() })
     }
 
     /// Returns the file that is read.
@@ -134,36 +110,22 @@ impl LogReader {
 
     /// Tells a torn tail from damage, and leaves the reader before the bad bytes.
     fn classify(&mut self, damage: Damage) -> Result<LogError, LogError> {
-        let Boundary {
-            entry_count: entry_index,
-            offset,
-        } = self.boundary;
+        let Boundary { entry_count: entry_index, offset } = self.boundary;
         let length = self.length()?;
-        self.file
-            .seek(SeekFrom::Start(offset))
-            .map_err(|source| self.read_error(source))?;
+        self.file.seek(SeekFrom::Start(offset)).map_err(|source| self.read_error(source))?;
         // The writer syncs more often than this, so a crash cannot reach further back.
         let mut torn = length.saturating_sub(offset) <= UNSYNCED_BYTES_MAX;
         if torn {
             let mut tail = Vec::new();
-            let read = (&mut self.file)
-                .take(UNSYNCED_BYTES_MAX)
-                .read_to_end(&mut tail);
+            let read = (&mut self.file).take(UNSYNCED_BYTES_MAX).read_to_end(&mut tail);
             read.map_err(|source| self.read_error(source))?;
             torn = !frame::holds_later_frame(&tail, offset);
-            self.file
-                .seek(SeekFrom::Start(offset))
-                .map_err(|source| self.read_error(source))?;
+            self.file.seek(SeekFrom::Start(offset)).map_err(|source| self.read_error(source))?;
         }
         if torn {
             return Ok(self.torn_tail(length));
         }
-        Ok(LogError::Damaged {
-            path: self.path.clone(),
-            entry_index,
-            offset,
-            damage,
-        })
+        Ok(LogError::Damaged { path: self.path.clone(), entry_index, offset, damage })
     }
 
     fn torn_tail(&self, length: u64) -> LogError {
@@ -177,17 +139,11 @@ impl LogReader {
 
     fn length(&self) -> Result<u64, LogError> {
         let metadata = self.file.get_ref().metadata();
-        metadata
-            .map(|metadata| metadata.len())
-            .map_err(|source| self.read_error(source))
+        metadata.map(|metadata| metadata.len()).map_err(|source| self.read_error(source))
     }
 
     fn read_error(&self, source: io::Error) -> LogError {
-        LogError::Io {
-            doing: "read",
-            path: self.path.clone(),
-            source,
-        }
+        LogError::Io { doing: "read", path: self.path.clone(), source }
     }
 }
 

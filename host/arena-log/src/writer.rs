@@ -44,11 +44,7 @@ impl LogWriter {
         let opened = options.read(true).append(true).create_new(true).open(&path);
         let file = opened.map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => LogError::Exists { path: path.clone() },
-            _ => LogError::Io {
-                doing: "create",
-                path: path.clone(),
-                source,
-            },
+            _ => LogError::Io { doing: "create", path: path.clone(), source },
         })?;
         medium::lock(&file, &path)?;
         let mut writer = LogWriter::at(Box::new(file), path, Boundary::START);
@@ -66,11 +62,7 @@ impl LogWriter {
         let opened = OpenOptions::new().read(true).append(true).open(&path);
         let file = opened.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => LogError::Missing { path: path.clone() },
-            _ => LogError::Io {
-                doing: "open",
-                path: path.clone(),
-                source,
-            },
+            _ => LogError::Io { doing: "open", path: path.clone(), source },
         })?;
         medium::lock(&file, &path)?;
         Ok(Reopened { file, path })
@@ -94,9 +86,7 @@ impl LogWriter {
     /// failed, and this handle takes no more entries.
     pub fn append_all(&mut self, entries: &[&[u8]]) -> Result<(), LogError> {
         if self.broken {
-            return Err(LogError::Broken {
-                path: self.path.clone(),
-            });
+            return Err(LogError::Broken { path: self.path.clone() });
         }
         self.fill_group(entries)?;
         if let Err(source) = self.medium.write_all(&self.group) {
@@ -104,19 +94,11 @@ impl LogWriter {
             // Some bytes of the group may be in the file. Cutting them is a courtesy: where
             // it fails too, the next reader finds a torn tail.
             let _ = self.medium.cut(self.boundary.offset);
-            return Err(LogError::Io {
-                doing: "write",
-                path: self.path.clone(),
-                source,
-            });
+            return Err(LogError::Io { doing: "write", path: self.path.clone(), source });
         }
         self.boundary.entry_count += entries.len() as u64;
         self.boundary.offset += self.group.len() as u64;
-        if self.sync_is_due() {
-            self.sync()
-        } else {
-            Ok(())
-        }
+        if self.sync_is_due() { self.sync() } else { Ok(()) }
     }
 
     /// Forces everything that was appended to the disk.
@@ -125,19 +107,13 @@ impl LogWriter {
     /// The system could not, and this handle takes no more entries.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.broken {
-            return Err(LogError::Broken {
-                path: self.path.clone(),
-            });
+            return Err(LogError::Broken { path: self.path.clone() });
         }
         if let Err(source) = self.medium.sync() {
             // The system may have dropped the unwritten pages, and would call a second
             // attempt a success.
             self.broken = true;
-            return Err(LogError::Io {
-                doing: "sync",
-                path: self.path.clone(),
-                source,
-            });
+            return Err(LogError::Io { doing: "sync", path: self.path.clone(), source });
         }
         self.synced = self.boundary;
         Ok(())
@@ -153,14 +129,7 @@ impl LogWriter {
 
     fn at(medium: Box<dyn Medium>, path: PathBuf, boundary: Boundary) -> LogWriter {
         let group = Vec::new();
-        LogWriter {
-            medium,
-            path,
-            group,
-            boundary,
-            synced: boundary,
-            broken: false,
-        }
+        LogWriter { medium, path, group, boundary, synced: boundary, broken: false }
     }
 
     fn write_header(&mut self) -> Result<(), LogError> {
@@ -171,10 +140,7 @@ impl LogWriter {
             path: self.path.clone(),
             source,
         })?;
-        self.boundary = Boundary {
-            entry_count: 0,
-            offset: header.len() as u64,
-        };
+        self.boundary = Boundary { entry_count: 0, offset: header.len() as u64 };
         self.sync()
     }
 
@@ -207,10 +173,7 @@ impl std::fmt::Debug for LogWriter {
 
 /// Returns the bytes that `entries` take in the file.
 pub fn group_bytes(entries: &[&[u8]]) -> usize {
-    entries
-        .iter()
-        .map(|entry| frame::PREFIX_BYTES + entry.len())
-        .sum()
+    entries.iter().map(|entry| frame::PREFIX_BYTES + entry.len()).sum()
 }
 
 /// A log that was left behind, held exclusively and not yet written to.
@@ -236,11 +199,7 @@ impl Reopened {
     pub fn truncate_to(self, boundary: Boundary) -> Result<LogWriter, LogError> {
         let Reopened { mut file, path } = self;
         let cut = file.cut(boundary.offset);
-        cut.map_err(|source| LogError::Io {
-            doing: "cut",
-            path: path.clone(),
-            source,
-        })?;
+        cut.map_err(|source| LogError::Io { doing: "cut", path: path.clone(), source })?;
         let mut writer = LogWriter::at(Box::new(file), path, boundary);
         if boundary == Boundary::START {
             // The crash came before the header was whole.
@@ -253,10 +212,7 @@ impl Reopened {
 
 impl Boundary {
     /// The start of a file that has no header yet.
-    const START: Boundary = Boundary {
-        entry_count: 0,
-        offset: 0,
-    };
+    const START: Boundary = Boundary { entry_count: 0, offset: 0 };
 }
 
 #[cfg(test)]
@@ -304,17 +260,12 @@ mod tests {
             if disk.cut_fails {
                 return Err(io::ErrorKind::Other.into());
             }
-            disk.bytes
-                .truncate(usize::try_from(length).expect("a small disk"));
+            disk.bytes.truncate(usize::try_from(length).expect("a small disk"));
             Ok(())
         }
 
         fn sync(&mut self) -> io::Result<()> {
-            if self.0.borrow().sync_fails {
-                Err(io::ErrorKind::Other.into())
-            } else {
-                Ok(())
-            }
+            if self.0.borrow().sync_fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
         }
     }
 
@@ -322,28 +273,18 @@ mod tests {
         let disk = Rc::new(RefCell::new(disk));
         let medium = Box::new(FailingDisk(Rc::clone(&disk)));
         let mut writer = LogWriter::at(medium, PathBuf::from(FILE_NAME), Boundary::START);
-        writer
-            .write_header()
-            .expect("the disk has room for a header");
+        writer.write_header().expect("the disk has room for a header");
         (writer, disk)
     }
 
     #[test]
     fn short_writes_lose_nothing() {
-        let (mut writer, disk) = writer_on(Disk {
-            room: 4_096,
-            bytes_per_write: 3,
-            ..Disk::default()
-        });
-        let (mut whole, wanted) = writer_on(Disk {
-            room: 4_096,
-            bytes_per_write: 4_096,
-            ..Disk::default()
-        });
+        let (mut writer, disk) =
+            writer_on(Disk { room: 4_096, bytes_per_write: 3, ..Disk::default() });
+        let (mut whole, wanted) =
+            writer_on(Disk { room: 4_096, bytes_per_write: 4_096, ..Disk::default() });
         for writer in [&mut writer, &mut whole] {
-            writer
-                .append_all(&[b"one", b"", b"three"])
-                .expect("there is room");
+            writer.append_all(&[b"one", b"", b"three"]).expect("there is room");
         }
         assert_eq!(disk.borrow().bytes, wanted.borrow().bytes);
     }
@@ -352,22 +293,11 @@ mod tests {
     fn a_full_disk_counts_no_part_of_a_group_and_takes_no_more() {
         let whole = frame::HEADER_BYTES + frame::PREFIX_BYTES + b"first".len();
         for extra in 0..2 * frame::PREFIX_BYTES + b"secondthird".len() {
-            let disk = Disk {
-                room: whole + extra,
-                bytes_per_write: 7,
-                ..Disk::default()
-            };
+            let disk = Disk { room: whole + extra, bytes_per_write: 7, ..Disk::default() };
             let (mut writer, disk) = writer_on(disk);
-            writer
-                .append_all(&[b"first"])
-                .expect("there is room for one");
-            let error = writer
-                .append_all(&[b"second", b"third"])
-                .expect_err("the disk is full");
-            assert!(
-                matches!(error, LogError::Io { doing: "write", .. }),
-                "{error:?}"
-            );
+            writer.append_all(&[b"first"]).expect("there is room for one");
+            let error = writer.append_all(&[b"second", b"third"]).expect_err("the disk is full");
+            assert!(matches!(error, LogError::Io { doing: "write", .. }), "{error:?}");
             assert_eq!(writer.entry_count(), 1);
             assert_eq!(disk.borrow().bytes.len(), whole, "room for {extra} more");
             disk.borrow_mut().room = 4_096;
@@ -379,60 +309,36 @@ mod tests {
 
     #[test]
     fn a_failed_sync_is_never_tried_again() {
-        let disk = Disk {
-            room: 4_096,
-            bytes_per_write: 99,
-            ..Disk::default()
-        };
+        let disk = Disk { room: 4_096, bytes_per_write: 99, ..Disk::default() };
         let (mut writer, disk) = writer_on(disk);
         writer.append_all(&[b"first"]).expect("there is room");
         disk.borrow_mut().sync_fails = true;
-        assert!(matches!(
-            writer.sync(),
-            Err(LogError::Io { doing: "sync", .. })
-        ));
+        assert!(matches!(writer.sync(), Err(LogError::Io { doing: "sync", .. })));
         disk.borrow_mut().sync_fails = false;
         assert!(matches!(writer.sync(), Err(LogError::Broken { .. })));
-        assert!(matches!(
-            writer.append_all(&[b"second"]),
-            Err(LogError::Broken { .. })
-        ));
+        assert!(matches!(writer.append_all(&[b"second"]), Err(LogError::Broken { .. })));
     }
 
     #[test]
     fn where_cutting_fails_too_the_whole_groups_are_still_there() {
         let room = frame::HEADER_BYTES + frame::PREFIX_BYTES + b"first".len() + 5;
-        let (mut writer, disk) = writer_on(Disk {
-            room,
-            bytes_per_write: 99,
-            cut_fails: true,
-            ..Disk::default()
-        });
-        writer
-            .append_all(&[b"first"])
-            .expect("there is room for one");
+        let (mut writer, disk) =
+            writer_on(Disk { room, bytes_per_write: 99, cut_fails: true, ..Disk::default() });
+        writer.append_all(&[b"first"]).expect("there is room for one");
         let whole = disk.borrow().bytes.clone();
-        writer
-            .append_all(&[b"second"])
-            .expect_err("the disk is full");
+        writer.append_all(&[b"second"]).expect_err("the disk is full");
         assert!(disk.borrow().bytes.starts_with(&whole));
         assert_eq!(writer.byte_count(), whole.len() as u64);
     }
 
     #[test]
     fn no_more_than_the_limit_is_ever_unsynced() {
-        let (mut writer, disk) = writer_on(Disk {
-            room: usize::MAX,
-            bytes_per_write: usize::MAX,
-            ..Disk::default()
-        });
+        let (mut writer, disk) =
+            writer_on(Disk { room: usize::MAX, bytes_per_write: usize::MAX, ..Disk::default() });
         disk.borrow_mut().sync_fails = true;
         let entry = vec![0; ENTRY_BYTES_MAX];
         let error = (0..8).find_map(|_| writer.append_all(&[&entry]).err());
-        assert!(
-            matches!(error, Some(LogError::Io { doing: "sync", .. })),
-            "{error:?}"
-        );
+        assert!(matches!(error, Some(LogError::Io { doing: "sync", .. })), "{error:?}");
         assert!(writer.byte_count() <= UNSYNCED_BYTES_MAX);
     }
 }

@@ -11,14 +11,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 /// Entries of a small log: empty, short, of frame-like bytes, of zeros.
-const SMALL: [&[u8]; 6] = [
-    b"first",
-    b"",
-    &[0; 40],
-    b"\0\0\0\x01....x",
-    b"the fifth entry",
-    b"last",
-];
+const SMALL: [&[u8]; 6] =
+    [b"first", b"", &[0; 40], b"\0\0\0\x01....x", b"the fifth entry", b"last"];
 
 const HEADER_BYTES: u64 = 16;
 const PREFIX_BYTES: u64 = 8;
@@ -29,9 +23,7 @@ fn folder() -> TempDir {
 
 fn write(folder: &Path, entries: &[&[u8]]) {
     let mut writer = LogWriter::create(folder).expect("an empty folder takes a log");
-    writer
-        .append_all(entries)
-        .expect("entries of a few bytes are taken");
+    writer.append_all(entries).expect("entries of a few bytes are taken");
     writer.close().expect("the disk works");
 }
 
@@ -69,11 +61,7 @@ fn a_log_cut_at_any_byte_reads_to_the_last_whole_entry_and_goes_on_to_the_same_b
     for cut in 0..bytes.len() {
         let torn = folder();
         fs::write(path_in(torn.path()), &bytes[..cut]).expect("the disk works");
-        let count = ends
-            .iter()
-            .skip(1)
-            .filter(|end| **end <= cut as u64)
-            .count();
+        let count = ends.iter().skip(1).filter(|end| **end <= cut as u64).count();
         let (entries, boundary, error) = read(torn.path());
         assert_eq!(entries, SMALL[..count], "cut at {cut}");
         assert_eq!(boundary.entry_count(), count as u64);
@@ -91,10 +79,7 @@ fn a_log_cut_at_any_byte_reads_to_the_last_whole_entry_and_goes_on_to_the_same_b
         writer.append_all(&SMALL[count..]).expect("the disk works");
         assert_eq!(writer.entry_count(), SMALL.len() as u64);
         writer.close().expect("the disk works");
-        assert_eq!(
-            fs::read(path_in(torn.path())).expect("the log is there"),
-            bytes
-        );
+        assert_eq!(fs::read(path_in(torn.path())).expect("the log is there"), bytes);
     }
 }
 
@@ -138,22 +123,10 @@ fn every_flipped_bit_is_noticed_and_only_one_in_the_last_frame_is_called_torn() 
         }
         let hit = ends.iter().skip(1).filter(|end| **end <= place).count() as u64;
         let (entries, _, error) = read(folder.path());
-        assert_eq!(
-            entries,
-            SMALL[..entries.len()],
-            "what was read before is what was written"
-        );
+        assert_eq!(entries, SMALL[..entries.len()], "what was read before is what was written");
         match error {
-            Some(LogError::Damaged {
-                entry_index,
-                offset,
-                ..
-            }) => {
-                assert_eq!(
-                    (entry_index, offset),
-                    (hit, ends[hit as usize]),
-                    "bit {bit}"
-                );
+            Some(LogError::Damaged { entry_index, offset, .. }) => {
+                assert_eq!((entry_index, offset), (hit, ends[hit as usize]), "bit {bit}");
                 assert!(entry_index < 5, "bit {bit}");
             }
             Some(LogError::TornTail { entry_index, .. }) => {
@@ -175,13 +148,7 @@ fn an_error_is_not_skipped_by_asking_again() {
     let mut reader = LogReader::open(&path).expect("the header is whole");
     for _ in 0..3 {
         let error = reader.next_entry().expect_err("the first entry is damaged");
-        let LogError::Damaged {
-            entry_index: 0,
-            offset: HEADER_BYTES,
-            damage,
-            ..
-        } = error
-        else {
+        let LogError::Damaged { entry_index: 0, offset: HEADER_BYTES, damage, .. } = error else {
             panic!("{error:?}");
         };
         assert!(matches!(damage, Damage::Checksum { .. }));
@@ -198,10 +165,7 @@ fn damage_far_from_the_end_is_never_called_torn() {
     bytes.resize(bytes.len() + (33 << 20), 0xff);
     fs::write(&path, &bytes).expect("the disk works");
     let (_, _, error) = read(folder.path());
-    assert!(
-        matches!(error, Some(LogError::Damaged { entry_index: 2, .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Some(LogError::Damaged { entry_index: 2, .. })), "{error:?}");
 }
 
 #[test]
@@ -217,10 +181,7 @@ fn a_frame_that_an_entry_carries_does_not_pose_as_one() {
     let bytes = fs::read(&path).expect("the log was written");
     fs::write(&path, &bytes[..bytes.len() - 1]).expect("the disk works");
     let (_, _, error) = read(folder.path());
-    assert!(
-        matches!(error, Some(LogError::TornTail { entry_index: 1, .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Some(LogError::TornTail { entry_index: 1, .. })), "{error:?}");
 }
 
 #[test]
@@ -229,10 +190,7 @@ fn a_second_writer_is_refused_by_name() {
     let writer = LogWriter::create(folder.path()).expect("an empty folder takes a log");
     let error = LogWriter::open_for_append(folder.path()).expect_err("the log is held");
     let path = path_in(folder.path());
-    assert_eq!(
-        error.to_string(),
-        format!("another process is writing `{}`", path.display())
-    );
+    assert_eq!(error.to_string(), format!("another process is writing `{}`", path.display()));
     let error = LogWriter::create(folder.path()).expect_err("there is a log");
     assert!(matches!(error, LogError::Exists { .. }), "{error:?}");
     drop(writer);
@@ -258,18 +216,11 @@ fn folders_are_made_as_needed() {
 
 #[test]
 fn what_is_not_a_log_is_called_so() {
-    for text in [
-        "x",
-        "{\"json\": \"and longer than a header\"}",
-        "ARENALOG but then text",
-    ] {
+    for text in ["x", "{\"json\": \"and longer than a header\"}", "ARENALOG but then text"] {
         let folder = folder();
         fs::write(path_in(folder.path()), text).expect("the disk works");
         let error = LogReader::open(folder.path()).expect_err("no header");
-        assert!(
-            matches!(error, LogError::NotALog { .. }),
-            "{text}: {error:?}"
-        );
+        assert!(matches!(error, LogError::NotALog { .. }), "{text}: {error:?}");
     }
     let folder = folder();
     let error = LogReader::open(folder.path()).expect_err("nothing there");
@@ -284,14 +235,9 @@ fn entries_and_groups_beyond_the_limit_are_refused_and_leave_no_trace() {
     let error = writer.append_all(&[b"small", &[&large[..], &[7]].concat()]);
     assert!(matches!(error, Err(LogError::EntryTooLarge { bytes }) if bytes == large.len() + 1));
     let error = writer.append_all(&[&large[..]; GROUP_BYTES_MAX / ENTRY_BYTES_MAX]);
-    assert!(
-        matches!(error, Err(LogError::GroupTooLarge { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Err(LogError::GroupTooLarge { .. })), "{error:?}");
     assert_eq!(writer.entry_count(), 0);
-    writer
-        .append_all(&[&large])
-        .expect("the largest entry fits");
+    writer.append_all(&[&large]).expect("the largest entry fits");
     writer.close().expect("the disk works");
     let (entries, boundary, error) = read(folder.path());
     assert!(error.is_none() && entries == [large] && boundary.entry_count() == 1);

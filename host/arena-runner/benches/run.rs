@@ -50,11 +50,7 @@ impl Seat for Walker {
             Role::Seller => self.reserve + distance,
         };
         let talk = "I can do a little better.".to_owned();
-        Ok(Reply {
-            action: Move::Offer(Price(price)),
-            talk,
-            belief: None,
-        })
+        Ok(Reply { action: Move::Offer(Price(price)), talk, belief: None })
     }
 
     fn finish(&mut self, _end: &End) {}
@@ -69,12 +65,7 @@ fn seat(request: SeatRequest) -> Result<Box<dyn Seat>, SeatError> {
 }
 
 fn walker(role: Role) -> Walker {
-    Walker {
-        role,
-        reserve: 0,
-        acts: 0,
-        usage: Usage::default(),
-    }
+    Walker { role, reserve: 0, acts: 0, usage: Usage::default() }
 }
 
 struct Tournament {
@@ -112,13 +103,7 @@ impl Tournament {
             pair_count: schedule.pair_count(),
         };
         let rules = Rules::new(&config.rules, &config.limits);
-        Tournament {
-            config,
-            catalog,
-            rules,
-            schedule,
-            announcement,
-        }
+        Tournament { config, catalog, rules, schedule, announcement }
     }
 
     /// Plays everything into a new folder and returns how long that took.
@@ -178,18 +163,10 @@ fn pieces(criterion: &mut Criterion) {
         bencher.iter(|| {
             let mut seats = Role::BOTH.map(walker);
             let [buyer, seller] = &mut seats;
-            referee::play(
-                &tournament.rules,
-                &scenario,
-                ["", ""],
-                [1, 2],
-                [buyer, seller],
-            )
+            referee::play(&tournament.rules, &scenario, ["", ""], [1, 2], [buyer, seller])
         });
     });
-    criterion.bench_function("encode-one-match", |bencher| {
-        bencher.iter(|| record.encode())
-    });
+    criterion.bench_function("encode-one-match", |bencher| bencher.iter(|| record.encode()));
 }
 
 fn read(folder: &tempfile::TempDir, mut each: impl FnMut(&[u8])) {

@@ -48,11 +48,7 @@ impl<'a> Board<'a> {
 
     /// Returns whether a claimed pair lies within the window.
     pub fn is_open(&self, index: u64) -> bool {
-        index
-            < self
-                .written
-                .load(Ordering::Acquire)
-                .saturating_add(self.window)
+        index < self.written.load(Ordering::Acquire).saturating_add(self.window)
     }
 
     /// Waits until a claimed pair lies within the window; false when the run stops before. A

@@ -43,39 +43,22 @@ pub fn run(
 ) -> Result<Summary, RunError> {
     let pair_count = job.schedule.pair_count();
     let (writer, counts, voids) = match resume::open(job)? {
-        Opened::Open {
-            writer,
-            counts,
-            voids,
-        } => (writer, counts, voids),
+        Opened::Open { writer, counts, voids } => (writer, counts, voids),
         Opened::Closed(counts) => {
             let pairs_resumed = counts.pairs_done;
             let status = RunStatus::Finished;
-            let summary = Summary {
-                status,
-                counts,
-                pair_count,
-                pairs_resumed,
-            };
+            let summary = Summary { status, counts, pair_count, pairs_resumed };
             events(RunEvent::Finished(summary));
             return Ok(summary);
         }
     };
     let pairs_resumed = counts.pairs_done;
-    events(RunEvent::Started {
-        pairs_done: pairs_resumed,
-        pair_count,
-    });
+    events(RunEvent::Started { pairs_done: pairs_resumed, pair_count });
     let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);
     let failure = dispatcher.play(job, stop, (pairs_resumed, voids))?;
     let status = dispatcher.finish(failure)?;
     let counts = dispatcher.counts;
-    let summary = Summary {
-        status,
-        counts,
-        pair_count,
-        pairs_resumed,
-    };
+    let summary = Summary { status, counts, pair_count, pairs_resumed };
     events(RunEvent::Finished(summary));
     Ok(summary)
 }
@@ -139,9 +122,7 @@ impl<'e> Dispatcher<'e> {
                 let thread = thread::Builder::new()
                     .name(format!("arena-worker-{number}"))
                     .stack_size(STACK_BYTES);
-                thread
-                    .spawn_scoped(scope, || worker.work())
-                    .map_err(RunError::Thread)?;
+                thread.spawn_scoped(scope, || worker.work()).map_err(RunError::Thread)?;
             }
             drop(sender);
             self.receive(&board, receiver)
@@ -158,8 +139,7 @@ impl<'e> Dispatcher<'e> {
         loop {
             match deliveries.recv_timeout(POLL) {
                 Ok(Delivery::Pairs(pairs)) => {
-                    self.waiting
-                        .extend(pairs.into_iter().map(|pair| (pair.index, pair)));
+                    self.waiting.extend(pairs.into_iter().map(|pair| (pair.index, pair)));
                     self.write_ready()?;
                     board.advance(self.counts.pairs_done);
                 }
@@ -171,10 +151,7 @@ impl<'e> Dispatcher<'e> {
                 }
                 Ok(Delivery::Failed(failed)) => {
                     board.halt();
-                    if failure
-                        .as_ref()
-                        .is_none_or(|other| failed.index < other.index)
-                    {
+                    if failure.as_ref().is_none_or(|other| failed.index < other.index) {
                         failure = Some(*failed);
                     }
                 }
@@ -205,11 +182,8 @@ impl<'e> Dispatcher<'e> {
     }
 
     fn write(&mut self, pairs: &[PlayedPair]) -> Result<(), RunError> {
-        let entries: Vec<&[u8]> = pairs
-            .iter()
-            .flat_map(|pair| &pair.entries)
-            .map(Vec::as_slice)
-            .collect();
+        let entries: Vec<&[u8]> =
+            pairs.iter().flat_map(|pair| &pair.entries).map(Vec::as_slice).collect();
         self.writer.append_all(&entries)?;
         for pair in pairs {
             self.counts.add(&pair.counts);
@@ -239,12 +213,7 @@ impl<'e> Dispatcher<'e> {
 
     /// Brings the log to an end that can be gone on with, or that is final.
     fn finish(&mut self, failure: Option<Failure>) -> Result<RunStatus, RunError> {
-        if let Some(Failure {
-            index,
-            error,
-            voids,
-        }) = failure
-        {
+        if let Some(Failure { index, error, voids }) = failure {
             if index == self.counts.pairs_done {
                 let voids: Vec<&[u8]> = voids.iter().map(Vec::as_slice).collect();
                 self.writer.append_all(&voids)?;
@@ -256,16 +225,8 @@ impl<'e> Dispatcher<'e> {
             self.writer.sync()?;
             return Ok(RunStatus::Interrupted);
         }
-        let Counts {
-            match_count,
-            void_count,
-            ..
-        } = self.counts;
-        let close = Entry::Close(Close {
-            match_count,
-            void_count,
-        })
-        .encode();
+        let Counts { match_count, void_count, .. } = self.counts;
+        let close = Entry::Close(Close { match_count, void_count }).encode();
         self.writer.append_all(&[&close])?;
         self.writer.sync()?;
         Ok(RunStatus::Finished)

@@ -61,51 +61,22 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Log(error) => write!(f, "{error}"),
-            RunError::AnnouncementDiffers {
-                field,
-                found,
-                wanted,
-            } => write!(
+            RunError::AnnouncementDiffers { field, found, wanted } => write!(
                 f,
                 "the log is of another tournament: its `{field}` is `{found}`, now it is \
                  `{wanted}`"
             ),
-            RunError::Entry {
-                entry_index,
-                source,
-            } => {
+            RunError::Entry { entry_index, source } => {
                 write!(f, "entry {entry_index} of the log: {source}")
             }
-            RunError::Misplaced {
-                entry_index,
-                found,
-                wanted,
-            } => {
-                write!(
-                    f,
-                    "entry {entry_index} of the log is {found}, expected {wanted}"
-                )
+            RunError::Misplaced { entry_index, found, wanted } => {
+                write!(f, "entry {entry_index} of the log is {found}, expected {wanted}")
             }
-            RunError::Voided {
-                attempts,
-                last:
-                    Voiding {
-                        pair_index,
-                        reason,
-                        detail,
-                        ..
-                    },
-            } => {
+            RunError::Voided { attempts, last: Voiding { pair_index, reason, detail, .. } } => {
                 let reason = reason.name();
-                write!(
-                    f,
-                    "pair {pair_index} was voided {attempts} times ({reason}): {detail}"
-                )
+                write!(f, "pair {pair_index} was voided {attempts} times ({reason}): {detail}")
             }
-            RunError::Panicked {
-                pair_index,
-                message,
-            } => {
+            RunError::Panicked { pair_index, message } => {
                 write!(f, "a worker panicked on pair {pair_index}: {message}")
             }
             RunError::Thread(error) => write!(f, "cannot start a worker thread: {error}"),

@@ -58,8 +58,8 @@ pub struct Job<'a, 's> {
 
 /// Makes the seat of an agent for one match, on the thread that will play it.
 ///
-/// `'a` is what the closure borrows, `'s` what its seats borrow. A `Fault` costs the agent the match as if it came at the first turn; a `Void` voids the
-/// pair.
+/// `'a` is what the closure borrows, `'s` what its seats borrow. A `Fault` costs the agent the
+/// match as if it came at the first turn; a `Void` voids the pair.
 pub type SeatSource<'a, 's> =
     dyn Fn(SeatRequest) -> Result<Box<dyn Seat + 's>, SeatError> + Sync + 'a;
 
@@ -96,15 +96,7 @@ pub fn run(
     stop: &AtomicBool,
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {
-    assert_eq!(
-        job.announcement.pair_count,
-        job.schedule.pair_count(),
-        "pairs are announced"
-    );
-    assert_eq!(
-        job.announcement.agents.len(),
-        job.config.agents.len(),
-        "agents are announced"
-    );
+    assert_eq!(job.announcement.pair_count, job.schedule.pair_count(), "pairs are announced");
+    assert_eq!(job.announcement.agents.len(), job.config.agents.len(), "agents are announced");
     dispatcher::run(job, stop, events)
 }

@@ -46,11 +46,7 @@ pub fn open(job: &Job<'_, '_>) -> Result<Opened, RunError> {
 fn announce(mut writer: LogWriter, announcement: &[u8]) -> Result<Opened, RunError> {
     writer.append_all(&[announcement])?;
     writer.sync()?;
-    Ok(Opened::Open {
-        writer,
-        counts: Counts::default(),
-        voids: 0,
-    })
+    Ok(Opened::Open { writer, counts: Counts::default(), voids: 0 })
 }
 
 fn reopen(job: &Job<'_, '_>, reopened: Reopened, announcement: &[u8]) -> Result<Opened, RunError> {
@@ -68,11 +64,7 @@ fn reopen(job: &Job<'_, '_>, reopened: Reopened, announcement: &[u8]) -> Result<
         return Ok(Opened::Closed(progress.counts));
     }
     let writer = reopened.truncate_to(progress.resume_at)?;
-    Ok(Opened::Open {
-        writer,
-        counts: progress.counts,
-        voids: progress.voids,
-    })
+    Ok(Opened::Open { writer, counts: progress.counts, voids: progress.voids })
 }
 
 /// How far an old log goes.
@@ -103,18 +95,13 @@ impl Progress {
                 Err(LogError::TornTail { .. }) if !progress.closed => return Ok(progress),
                 Err(error) => return Err(error.into()),
             };
-            let entry = entry.map_err(|source| RunError::Entry {
-                entry_index,
-                source,
-            })?;
+            let entry = entry.map_err(|source| RunError::Entry { entry_index, source })?;
             let found = name(&entry);
-            progress
-                .accept(job, entry)
-                .map_err(|wanted| RunError::Misplaced {
-                    entry_index,
-                    found,
-                    wanted,
-                })?;
+            progress.accept(job, entry).map_err(|wanted| RunError::Misplaced {
+                entry_index,
+                found,
+                wanted,
+            })?;
             if progress.first_leg.is_none() {
                 progress.resume_at = reader.boundary();
             }
@@ -131,13 +118,10 @@ impl Progress {
             Entry::Match(record) if pair_index < job.schedule.pair_count() => {
                 self.accept_match(job, record)
             }
-            Entry::Void(VoidRecord {
-                pair_index: index,
-                attempt,
-                ..
-            }) if self.first_leg.is_none()
-                && pair_index < job.schedule.pair_count()
-                && (index, attempt) == (pair_index, self.voids) =>
+            Entry::Void(VoidRecord { pair_index: index, attempt, .. })
+                if self.first_leg.is_none()
+                    && pair_index < job.schedule.pair_count()
+                    && (index, attempt) == (pair_index, self.voids) =>
             {
                 self.voids += 1;
                 self.counts.void_count += 1;
@@ -154,21 +138,13 @@ impl Progress {
     fn accept_match(&mut self, job: &Job<'_, '_>, record: MatchRecord) -> Result<(), String> {
         let plan = job.schedule.pair(self.counts.pairs_done);
         let leg = u8::from(self.first_leg.is_some());
-        let place = (
-            record.pair_index,
-            record.leg,
-            record.item_index,
-            record.repetition,
-        );
+        let place = (record.pair_index, record.leg, record.item_index, record.repetition);
         if place != (plan.index, leg, plan.item_index, plan.repetition) {
             return Err(self.wanted(job));
         }
         let seeds = schedule::seat_seeds(job.announcement.seed, plan.index)[usize::from(leg)];
         if record.agents != plan.seats(leg) || record.seeds != seeds {
-            return Err(format!(
-                "{} with the scheduled agents and seeds",
-                self.wanted(job)
-            ));
+            return Err(format!("{} with the scheduled agents and seeds", self.wanted(job)));
         }
         match self.first_leg.take() {
             None => self.first_leg = Some(record),
@@ -187,15 +163,8 @@ impl Progress {
     }
 
     fn close(&self) -> Close {
-        let Counts {
-            match_count,
-            void_count,
-            ..
-        } = self.counts;
-        Close {
-            match_count,
-            void_count,
-        }
+        let Counts { match_count, void_count, .. } = self.counts;
+        Close { match_count, void_count }
     }
 
     fn wanted(&self, job: &Job<'_, '_>) -> String {
@@ -213,10 +182,7 @@ fn name(entry: &Entry) -> String {
         Entry::Announcement(_) => "an announcement".to_owned(),
         Entry::Match(record) => format!("leg {} of pair {}", record.leg, record.pair_index),
         Entry::Void(void) => format!("void {} of pair {}", void.attempt, void.pair_index),
-        Entry::Close(Close {
-            match_count,
-            void_count,
-        }) => {
+        Entry::Close(Close { match_count, void_count }) => {
             format!("the close of {match_count} matches and {void_count} voids")
         }
     }
@@ -228,55 +194,29 @@ fn compare(found: &[u8], wanted: &Announcement) -> RunError {
         Ok(Entry::Announcement(found)) => found,
         Ok(other) => {
             let wanted = "an announcement".to_owned();
-            return RunError::Misplaced {
-                entry_index: 0,
-                found: name(&other),
-                wanted,
-            };
+            return RunError::Misplaced { entry_index: 0, found: name(&other), wanted };
         }
         Err(source) => {
-            return RunError::Entry {
-                entry_index: 0,
-                source,
-            };
+            return RunError::Entry { entry_index: 0, source };
         }
     };
-    let fixed = fields(&found)
-        .into_iter()
-        .zip(fields(wanted))
-        .find(|(a, b)| a != b);
+    let fixed = fields(&found).into_iter().zip(fields(wanted)).find(|(a, b)| a != b);
     let fixed = fixed.map(|((field, found), (_, wanted))| (field, found, wanted));
     let texts = [
         ("engine", &found.engine, &wanted.engine),
         ("config_toml", &found.config_toml, &wanted.config_toml),
     ];
-    let lines = || {
-        texts
-            .iter()
-            .find_map(|(field, found, wanted)| line(field, found, wanted))
-    };
-    let (field, found, wanted) = fixed
-        .or_else(lines)
-        .expect("announcements of different bytes differ in a field");
-    RunError::AnnouncementDiffers {
-        field,
-        found,
-        wanted,
-    }
+    let lines = || texts.iter().find_map(|(field, found, wanted)| line(field, found, wanted));
+    let (field, found, wanted) =
+        fixed.or_else(lines).expect("announcements of different bytes differ in a field");
+    RunError::AnnouncementDiffers { field, found, wanted }
 }
 
 /// Lists an announcement's fields by name, but for its texts. The number of agents comes
 /// before the agents, so that lists agree until the first difference.
 fn fields(announcement: &Announcement) -> Vec<(String, String)> {
-    let Announcement {
-        name,
-        seed,
-        agents,
-        catalog_sha256,
-        item_count,
-        pair_count,
-        ..
-    } = announcement;
+    let Announcement { name, seed, agents, catalog_sha256, item_count, pair_count, .. } =
+        announcement;
     let mut fields = vec![
         ("name".to_owned(), name.clone()),
         ("seed".to_owned(), seed.to_string()),

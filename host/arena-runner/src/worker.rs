@@ -97,15 +97,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     ) -> Worker<'a, 's, 'b> {
         let batch = Vec::with_capacity(BATCH_PAIRS_MAX);
         let batch_start = Instant::now();
-        Worker {
-            job,
-            board,
-            deliveries,
-            first,
-            batch,
-            batch_start,
-            scenario: None,
-        }
+        Worker { job, board, deliveries, first, batch, batch_start, scenario: None }
     }
 
     /// Plays pairs until there are none, the run stops, or one fails.
@@ -145,8 +137,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
             return Ok(());
         }
         let next = Vec::with_capacity(BATCH_PAIRS_MAX);
-        self.deliveries
-            .send(Delivery::Pairs(std::mem::replace(&mut self.batch, next)))
+        self.deliveries.send(Delivery::Pairs(std::mem::replace(&mut self.batch, next)))
     }
 
     /// Plays a pair; a panic becomes a failure that names it.
@@ -157,15 +148,8 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
             let text = payload.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
             let message = text.unwrap_or("no message").to_owned();
-            let error = RunError::Panicked {
-                pair_index: index,
-                message,
-            };
-            Err(Unfinished::Failed(Box::new(Failure {
-                index,
-                error,
-                voids: Vec::new(),
-            })))
+            let error = RunError::Panicked { pair_index: index, message };
+            Err(Unfinished::Failed(Box::new(Failure { index, error, voids: Vec::new() })))
         })
     }
 
@@ -173,20 +157,9 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     fn play_pair(&mut self, index: u64) -> Result<PlayedPair, Unfinished> {
         let plan = self.job.schedule.pair(index);
         let scenario = self.take_scenario(&plan);
-        let counts = Counts {
-            pairs_done: 1,
-            ..Counts::default()
-        };
-        let mut pair = PlayedPair {
-            index,
-            entries: Vec::with_capacity(2),
-            counts,
-        };
-        let voided_before = if index == self.first.0 {
-            self.first.1
-        } else {
-            0
-        };
+        let counts = Counts { pairs_done: 1, ..Counts::default() };
+        let mut pair = PlayedPair { index, entries: Vec::with_capacity(2), counts };
+        let voided_before = if index == self.first.0 { self.first.1 } else { 0 };
         let mut last = None;
         for attempt in voided_before..voided_before + VOID_ATTEMPTS_MAX {
             match self.play_legs(&plan, &scenario) {
@@ -205,15 +178,8 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
             }
         }
         let last = last.expect("a pair is played at least once");
-        let error = RunError::Voided {
-            attempts: VOID_ATTEMPTS_MAX,
-            last,
-        };
-        Err(Unfinished::Failed(Box::new(Failure {
-            index,
-            error,
-            voids: pair.entries,
-        })))
+        let error = RunError::Voided { attempts: VOID_ATTEMPTS_MAX, last };
+        Err(Unfinished::Failed(Box::new(Failure { index, error, voids: pair.entries })))
     }
 
     /// Puts a void on the pair's record and tells it.
@@ -225,18 +191,9 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     ) -> Result<Voiding, Unfinished> {
         let (pair_index, Voided { reason, detail, .. }) = (pair.index, voided);
         pair.counts.void_count += 1;
-        let record = VoidRecord {
-            pair_index,
-            attempt,
-            reason,
-        };
+        let record = VoidRecord { pair_index, attempt, reason };
         pair.entries.push(Entry::Void(record).encode());
-        let voiding = Voiding {
-            pair_index,
-            attempt,
-            reason,
-            detail,
-        };
+        let voiding = Voiding { pair_index, attempt, reason, detail };
         let sent = self.deliveries.send(Delivery::Voided(voiding.clone()));
         sent.map_err(|_| Unfinished::Abandoned)?;
         Ok(voiding)
@@ -248,12 +205,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         match self.scenario.take() {
             Some((item, time, scenario)) if (item, time) == (item_index, repetition) => scenario,
             _ => {
-                let Job {
-                    config,
-                    catalog,
-                    announcement,
-                    ..
-                } = self.job;
+                let Job { config, catalog, announcement, .. } = self.job;
                 catalog::draw_scenario(config, catalog, announcement.seed, item_index, repetition)
             }
         }
@@ -288,11 +240,8 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
             };
             (self.job.seats)(request).unwrap_or_else(|error| Box::new(Unseated(error)))
         });
-        let params = agents.map(|agent| {
-            self.job.announcement.agents[usize::from(agent)]
-                .params
-                .as_str()
-        });
+        let params =
+            agents.map(|agent| self.job.announcement.agents[usize::from(agent)].params.as_str());
         let [buyer, seller] = &mut seats;
         let pair: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
         let played = referee::play(self.job.rules, scenario, params, seeds, pair);

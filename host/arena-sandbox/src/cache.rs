@@ -38,10 +38,8 @@ impl Cache {
     /// [`SandboxError::CacheFolder`] when it is not a folder, belongs to another user, or lets
     /// others in.
     pub(crate) fn open(folder: &Path, engine_sha256: [u8; 32]) -> Result<Cache, SandboxError> {
-        let refused = |reason: String| SandboxError::CacheFolder {
-            path: folder.to_owned(),
-            reason,
-        };
+        let refused =
+            |reason: String| SandboxError::CacheFolder { path: folder.to_owned(), reason };
         match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(refused(error.to_string()));
@@ -54,21 +52,13 @@ impl Cache {
             return Err(refused("it is not a folder".to_owned()));
         }
         if found.uid() != owner {
-            return Err(refused(format!(
-                "it belongs to user {}, not to {owner}",
-                found.uid()
-            )));
+            return Err(refused(format!("it belongs to user {}, not to {owner}", found.uid())));
         }
         if found.mode() & 0o077 != 0 {
             let mode = found.mode() & 0o777;
-            return Err(refused(format!(
-                "its mode is {mode:03o}; hint: run `chmod 700` on it"
-            )));
+            return Err(refused(format!("its mode is {mode:03o}; hint: run `chmod 700` on it")));
         }
-        Ok(Cache {
-            folder: folder.to_owned(),
-            engine_sha256,
-        })
+        Ok(Cache { folder: folder.to_owned(), engine_sha256 })
     }
 
     /// Returns the code of a component, if a whole file holds it.
@@ -103,32 +93,21 @@ impl Cache {
     }
 
     fn path(&self, component: &[u8; 32]) -> PathBuf {
-        self.folder.join(format!(
-            "{}-{}.cwasm",
-            hex(component),
-            hex(&self.engine_sha256)
-        ))
+        self.folder.join(format!("{}-{}.cwasm", hex(component), hex(&self.engine_sha256)))
     }
 }
 
 fn failed(path: &Path, error: &io::Error) -> SandboxError {
-    SandboxError::CacheFile {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    }
+    SandboxError::CacheFile { path: path.to_owned(), detail: error.to_string() }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();
     let flags = i32::try_from(no_follow).map_err(io::Error::other)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::new();
     // One byte more than allowed, so that an excess does not look whole.
-    file.take(HEADER_BYTES as u64 + CODE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    file.take(HEADER_BYTES as u64 + CODE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -142,11 +121,7 @@ fn unwrap(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 fn write(path: &Path, code: &[u8]) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(&MAGIC)?;
     file.write_all(&Sha256::digest(code))?;
     file.write_all(code)

@@ -67,10 +67,7 @@ pub(crate) fn compile(
     limits: &CompileLimits,
     component: &[u8],
 ) -> Result<Vec<u8>, LoadError> {
-    let failed = |detail: String| SandboxError::Worker {
-        program: worker.program.clone(),
-        detail,
-    };
+    let failed = |detail: String| SandboxError::Worker { program: worker.program.clone(), detail };
     let mut child = Command::new(&worker.program)
         .args(&worker.args)
         .env_clear()
@@ -95,10 +92,7 @@ pub(crate) fn compile(
     let bytes = answer.len() as u64;
     // Nobody reads on, so such a child ends on a broken pipe.
     if bytes > ANSWER_HEADER_BYTES as u64 + CODE_BYTES_MAX {
-        let bound = CompileBound::Code {
-            bytes,
-            limit: CODE_BYTES_MAX,
-        };
+        let bound = CompileBound::Code { bytes, limit: CODE_BYTES_MAX };
         return Err(Refusal::CompileExceeded { bound }.into());
     }
     if !status.success() {
@@ -135,11 +129,7 @@ fn converse(
 fn question(limits: &CompileLimits, component: &[u8]) -> Vec<u8> {
     let mut question = Vec::with_capacity(component.len() + 32);
     question.extend_from_slice(&worker::MAGIC);
-    for number in [
-        limits.memory_bytes_max,
-        limits.cpu_seconds_max,
-        component.len() as u64,
-    ] {
+    for number in [limits.memory_bytes_max, limits.cpu_seconds_max, component.len() as u64] {
         question.extend_from_slice(&number.to_be_bytes());
     }
     question.extend_from_slice(component);
@@ -165,26 +155,15 @@ const PANIC_CODE: i32 = 101;
 /// Tells which limit ended the child, if one did. The memory limit shows as an abort or a bad
 /// access, as does a crash; signals that only others send say nothing about the component.
 fn exceeded(status: ExitStatus, limits: &CompileLimits) -> Option<CompileBound> {
-    const CRASHES: [Signal; 6] = [
-        Signal::ABORT,
-        Signal::SEGV,
-        Signal::BUS,
-        Signal::ILL,
-        Signal::FPE,
-        Signal::TRAP,
-    ];
+    const CRASHES: [Signal; 6] =
+        [Signal::ABORT, Signal::SEGV, Signal::BUS, Signal::ILL, Signal::FPE, Signal::TRAP];
     let signal = status.signal();
     let is = |wanted: Signal| signal == Some(wanted.as_raw());
     if is(Signal::XCPU) {
-        return Some(CompileBound::Cpu {
-            limit_s: limits.cpu_seconds_max,
-        });
+        return Some(CompileBound::Cpu { limit_s: limits.cpu_seconds_max });
     }
     let died = CRASHES.into_iter().any(is) || status.code() == Some(PANIC_CODE);
-    died.then_some(CompileBound::Died {
-        memory_limit: limits.memory_bytes_max,
-        signal,
-    })
+    died.then_some(CompileBound::Died { memory_limit: limits.memory_bytes_max, signal })
 }
 
 /// Bytes before the body of an answer.
@@ -198,10 +177,7 @@ fn read_answer(
     let header: [u8; ANSWER_HEADER_BYTES] = answer.first_chunk().copied().ok_or_else(malformed)?;
     let (magic, rest) = header.split_at(8);
     let (status, length) = rest.split_at(1);
-    let length = length
-        .try_into()
-        .map(u64::from_be_bytes)
-        .map_err(|_| malformed())?;
+    let length = length.try_into().map(u64::from_be_bytes).map_err(|_| malformed())?;
     if magic != worker::MAGIC {
         return Err(malformed().into());
     }

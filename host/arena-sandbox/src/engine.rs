@@ -173,16 +173,10 @@ pub(crate) fn fingerprint(engine: &Engine) -> String {
         ("wasm-stack-bytes", WASM_STACK_BYTES.to_string()),
         ("grow-fuel-per-page", GROW_FUEL_PER_PAGE.to_string()),
         ("host-call-fuel", crate::state::CALL_FUEL.to_string()),
-        (
-            "host-call-fuel-per-byte",
-            crate::state::BYTE_FUEL.to_string(),
-        ),
+        ("host-call-fuel-per-byte", crate::state::BYTE_FUEL.to_string()),
         ("compatibility-sha256", hex(&compatibility_sha256(engine))),
     ];
-    lines
-        .into_iter()
-        .map(|(key, value)| format!("{key}={value}\n"))
-        .collect()
+    lines.into_iter().map(|(key, value)| format!("{key}={value}\n")).collect()
 }
 
 /// Starts the watchdog's clock. The thread ends soon after the engine does and keeps nothing
@@ -196,10 +190,7 @@ pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
             std::thread::sleep(TICK);
         }
     };
-    std::thread::Builder::new()
-        .name("arena-watchdog".to_owned())
-        .spawn(tick)
-        .map(drop)
+    std::thread::Builder::new().name("arena-watchdog".to_owned()).spawn(tick).map(drop)
 }
 
 /// Returns how many ticks after now a guest call that may take `time` is interrupted.

@@ -50,9 +50,7 @@ pub(crate) fn link(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     link_inference(linker)?;
     link_training(linker)?;
     let mut trace = linker.instance("arena:negotiation/trace@0.1.0")?;
-    trace.func_wrap("note", |ctx: Context<'_>, (text,): (String,)| {
-        note(ctx, text)
-    })
+    trace.func_wrap("note", |ctx: Context<'_>, (text,): (String,)| note(ctx, text))
 }
 
 fn link_inference(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
@@ -63,10 +61,9 @@ fn link_inference(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
         }
         Ok(())
     })?;
-    instance.func_wrap(
-        "[static]chat.open",
-        |ctx: Context<'_>, (model,): (String,)| Ok((open(ctx, &model)?,)),
-    )?;
+    instance.func_wrap("[static]chat.open", |ctx: Context<'_>, (model,): (String,)| {
+        Ok((open(ctx, &model)?,))
+    })?;
     instance.func_wrap(
         "[method]chat.add",
         |ctx: Context<'_>, (chat, role, text): (Resource<Chat>, wit::ChatRole, String)| {
@@ -81,13 +78,7 @@ fn link_inference(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     )?;
     instance.func_wrap("models", |mut ctx: Context<'_>, ()| {
         enter(&mut ctx, 0)?;
-        Ok((ctx
-            .data()
-            .grants
-            .models
-            .iter()
-            .map(|model| describe(&**model))
-            .collect::<Vec<_>>(),))
+        Ok((ctx.data().grants.models.iter().map(|model| describe(&**model)).collect::<Vec<_>>(),))
     })?;
     instance.func_wrap("remaining", |mut ctx: Context<'_>, ()| {
         enter(&mut ctx, 0)?;
@@ -102,28 +93,16 @@ fn link_inference(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
 
 fn describe(model: &dyn LanguageModel) -> wit::ModelInfo {
     let info = model.info();
-    wit::ModelInfo {
-        name: info.name,
-        context_tokens: info.context_tokens,
-    }
+    wit::ModelInfo { name: info.name, context_tokens: info.context_tokens }
 }
 
 fn open(mut ctx: Context<'_>, name: &str) -> wasmtime::Result<Result<Resource<Chat>, wit::Error>> {
     enter(&mut ctx, name.len())?;
     let state = ctx.data_mut();
-    let Some(model) = state
-        .grants
-        .models
-        .iter()
-        .find(|model| model.info().name == name)
-    else {
+    let Some(model) = state.grants.models.iter().find(|model| model.info().name == name) else {
         return Ok(Err(wit::Error::ModelNotSupported));
     };
-    let chat = Chat {
-        model: Arc::clone(model),
-        messages: Vec::new(),
-        bytes: 0,
-    };
+    let chat = Chat { model: Arc::clone(model), messages: Vec::new(), bytes: 0 };
     let slot = match state.chats.iter().position(Option::is_none) {
         Some(free) => free,
         None if state.chats.len() < state.handles_max as usize => {
@@ -139,16 +118,9 @@ fn open(mut ctx: Context<'_>, name: &str) -> wasmtime::Result<Result<Resource<Ch
 
 /// Finds an open conversation. The engine has checked the handle; a missing entry is ours.
 fn find<'a>(state: &'a mut SeatState, chat: &Resource<Chat>) -> wasmtime::Result<&'a mut Chat> {
-    state
-        .chats
-        .get_mut(chat.rep() as usize)
-        .and_then(Option::as_mut)
-        .ok_or_else(|| {
-            Stop::void(
-                VoidReason::Host,
-                "a live chat handle has no conversation".to_owned(),
-            )
-        })
+    state.chats.get_mut(chat.rep() as usize).and_then(Option::as_mut).ok_or_else(|| {
+        Stop::void(VoidReason::Host, "a live chat handle has no conversation".to_owned())
+    })
 }
 
 fn add(
@@ -162,22 +134,10 @@ fn add(
     let open_bytes: usize = state.chats.iter().flatten().map(|chat| chat.bytes).sum();
     let chat = find(state, chat)?;
     let bounds = [
-        (
-            "messages of a conversation",
-            chat.messages.len() + 1,
-            MESSAGES_MAX,
-        ),
+        ("messages of a conversation", chat.messages.len() + 1, MESSAGES_MAX),
         ("bytes of a message", text.len(), MESSAGE_BYTES_MAX),
-        (
-            "bytes of a conversation",
-            chat.bytes + text.len(),
-            CONVERSATION_BYTES_MAX,
-        ),
-        (
-            "bytes of all conversations",
-            open_bytes + text.len(),
-            CHATS_BYTES_MAX,
-        ),
+        ("bytes of a conversation", chat.bytes + text.len(), CONVERSATION_BYTES_MAX),
+        ("bytes of all conversations", open_bytes + text.len(), CHATS_BYTES_MAX),
     ];
     if let Some((what, value, limit)) = bounds.into_iter().find(|(_, value, max)| value > max) {
         let detail = format!("{value} {what}, at most {limit} are allowed");
@@ -211,10 +171,7 @@ fn complete(
         return Ok(Err(wit::Error::Unavailable));
     }
     let call_index = u32::try_from(state.usage.model_calls.len()).unwrap_or(u32::MAX);
-    let key = CallKey {
-        seat_seed: state.seed,
-        call_index,
-    };
+    let key = CallKey { seat_seed: state.seed, call_index };
     let open = find(state, chat)?;
     let model = Arc::clone(&open.model);
     let request = Request {
@@ -241,14 +198,7 @@ fn complete(
         Ok(completion) => {
             charge_bytes(&mut ctx, completion.text.len() as u64)?;
             let request_sha256 = admitted.request.sha256();
-            record(
-                ctx.data_mut(),
-                chat,
-                admitted.request.model,
-                request_sha256,
-                completion,
-            )
-            .map(Ok)
+            record(ctx.data_mut(), chat, admitted.request.model, request_sha256, completion).map(Ok)
         }
         Err(error) => value(error).map(Err),
     }
@@ -279,11 +229,7 @@ fn record(
     request_sha256: [u8; 32],
     completion: Completion,
 ) -> wasmtime::Result<wit::Completion> {
-    push(
-        find(state, chat)?,
-        ChatRole::Assistant,
-        completion.text.clone(),
-    );
+    push(find(state, chat)?, ChatRole::Assistant, completion.text.clone());
     let index = u32::try_from(state.usage.model_calls.len()).unwrap_or(u32::MAX);
     state.usage.model_calls.push(ModelCall {
         act_index: state.act_count.saturating_sub(1),
@@ -300,22 +246,9 @@ fn record(
         FinishReason::Length => wit::FinishReason::Length,
         FinishReason::Budget => wit::FinishReason::Budget,
     };
-    let Completion {
-        text,
-        input_tokens,
-        output_tokens,
-        ..
-    } = completion;
-    let usage = wit::Usage {
-        input_tokens,
-        output_tokens,
-    };
-    Ok(wit::Completion {
-        index,
-        text,
-        finish_reason,
-        usage,
-    })
+    let Completion { text, input_tokens, output_tokens, .. } = completion;
+    let usage = wit::Usage { input_tokens, output_tokens };
+    Ok(wit::Completion { index, text, finish_reason, usage })
 }
 
 /// Importing `training` without the grant is allowed, so that one component serves both:
@@ -329,32 +262,25 @@ fn link_training(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
             Some(TrainingMode::Evaluate) | None => training::Mode::Evaluate,
         },))
     })?;
-    instance.func_wrap(
-        "weigh",
-        |mut ctx: Context<'_>, (completion, weight): (u32, u32)| {
-            enter(&mut ctx, 0)?;
-            let state = ctx.data_mut();
-            if state.grants.training == Some(TrainingMode::Train)
-                && let Some(call) = state.usage.model_calls.get_mut(completion as usize)
-            {
-                call.weight_milli = Some(weight);
-            }
-            Ok(())
-        },
-    )?;
-    instance.func_wrap(
-        "metric",
-        |mut ctx: Context<'_>, (name, milli): (String, i32)| {
-            enter(&mut ctx, name.len())?;
-            let state = ctx.data_mut();
-            let fits =
-                name.len() <= METRIC_NAME_BYTES_MAX && state.usage.metrics.len() < METRICS_MAX;
-            if state.grants.training.is_some() && fits {
-                state.usage.metrics.push((name, milli));
-            }
-            Ok(())
-        },
-    )
+    instance.func_wrap("weigh", |mut ctx: Context<'_>, (completion, weight): (u32, u32)| {
+        enter(&mut ctx, 0)?;
+        let state = ctx.data_mut();
+        if state.grants.training == Some(TrainingMode::Train)
+            && let Some(call) = state.usage.model_calls.get_mut(completion as usize)
+        {
+            call.weight_milli = Some(weight);
+        }
+        Ok(())
+    })?;
+    instance.func_wrap("metric", |mut ctx: Context<'_>, (name, milli): (String, i32)| {
+        enter(&mut ctx, name.len())?;
+        let state = ctx.data_mut();
+        let fits = name.len() <= METRIC_NAME_BYTES_MAX && state.usage.metrics.len() < METRICS_MAX;
+        if state.grants.training.is_some() && fits {
+            state.usage.metrics.push((name, milli));
+        }
+        Ok(())
+    })
 }
 
 /// Keeps as much of a note as the seat's trace still holds.
@@ -365,9 +291,7 @@ fn note(mut ctx: Context<'_>, mut text: String) -> wasmtime::Result<()> {
         return Ok(());
     }
     let left = state.trace_bytes_left;
-    let counted = u32::try_from(text.len())
-        .unwrap_or(u32::MAX)
-        .max(NOTE_BYTES_MIN);
+    let counted = u32::try_from(text.len()).unwrap_or(u32::MAX).max(NOTE_BYTES_MIN);
     match left.checked_sub(counted) {
         Some(rest) => state.trace_bytes_left = rest,
         None => {

@@ -99,9 +99,7 @@ mod tests {
         let mut meter = Meter::new(10 * PAGE as u64, 0);
         let mut grow = |from: usize, to: usize, maximum: Option<usize>| {
             let maximum = maximum.map(|pages| pages * PAGE);
-            meter
-                .memory_growing(from * PAGE, to * PAGE, maximum)
-                .expect("says yes or no")
+            meter.memory_growing(from * PAGE, to * PAGE, maximum).expect("says yes or no")
         };
         assert!(grow(0, 4, None), "the first memory starts");
         assert!(grow(0, 4, None), "the second memory starts");

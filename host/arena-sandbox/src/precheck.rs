@@ -162,32 +162,20 @@ impl<'a> Census<'a> {
             }
             Payload::ComponentSection { .. } => {
                 self.enter()?;
-                add(
-                    "nested components",
-                    &mut self.counts.components,
-                    1,
-                    COMPONENTS_MAX,
-                )
+                add("nested components", &mut self.counts.components, 1, COMPONENTS_MAX)
             }
             Payload::End(_) => {
                 self.depth = self.depth.saturating_sub(1);
                 Ok(())
             }
-            Payload::Version {
-                encoding: Encoding::Module,
-                ..
-            } if self.depth == 0 => Err(Refusal::NotAComponent {
-                found: "a core module",
-            }),
+            Payload::Version { encoding: Encoding::Module, .. } if self.depth == 0 => {
+                Err(Refusal::NotAComponent { found: "a core module" })
+            }
             Payload::CodeSectionEntry(body) => self.count_body(&body),
             Payload::CustomSection(section) => {
                 let bytes = section.data().len() as u64;
                 self.counts.custom_bytes = self.counts.custom_bytes.saturating_add(bytes);
-                at_most(
-                    "bytes of custom sections",
-                    self.counts.custom_bytes,
-                    CUSTOM_BYTES_MAX,
-                )
+                at_most("bytes of custom sections", self.counts.custom_bytes, CUSTOM_BYTES_MAX)
             }
             payload => match self.count_core_section(payload)? {
                 Some(payload) => self.count_component_section(payload),
@@ -198,11 +186,7 @@ impl<'a> Census<'a> {
 
     fn enter(&mut self) -> Result<(), Refusal> {
         self.depth += 1;
-        at_most(
-            "levels of nesting",
-            u64::from(self.depth),
-            u64::from(NESTING_MAX),
-        )
+        at_most("levels of nesting", u64::from(self.depth), u64::from(NESTING_MAX))
     }
 
     /// Counts a section of a core module; hands anything else back.
@@ -213,36 +197,16 @@ impl<'a> Census<'a> {
         let counts = &mut self.counts;
         match payload {
             Payload::TypeSection(section) => {
-                add(
-                    "core types",
-                    &mut counts.core_types,
-                    section.count(),
-                    CORE_TYPES_MAX,
-                )?;
+                add("core types", &mut counts.core_types, section.count(), CORE_TYPES_MAX)?;
             }
             Payload::ImportSection(section) => {
-                add(
-                    "core names",
-                    &mut counts.core_names,
-                    section.count(),
-                    CORE_NAMES_MAX,
-                )?;
+                add("core names", &mut counts.core_names, section.count(), CORE_NAMES_MAX)?;
             }
             Payload::ExportSection(section) => {
-                add(
-                    "core names",
-                    &mut counts.core_names,
-                    section.count(),
-                    CORE_NAMES_MAX,
-                )?;
+                add("core names", &mut counts.core_names, section.count(), CORE_NAMES_MAX)?;
             }
             Payload::FunctionSection(section) => {
-                add(
-                    "functions",
-                    &mut counts.functions,
-                    section.count(),
-                    FUNCTIONS_MAX,
-                )?;
+                add("functions", &mut counts.functions, section.count(), FUNCTIONS_MAX)?;
             }
             Payload::TableSection(section) => {
                 add("tables", &mut counts.tables, section.count(), TABLES_MAX)?;
@@ -253,12 +217,7 @@ impl<'a> Census<'a> {
                 }
             }
             Payload::MemorySection(section) => {
-                add(
-                    "memories",
-                    &mut counts.memories,
-                    section.count(),
-                    MEMORIES_MAX,
-                )?;
+                add("memories", &mut counts.memories, section.count(), MEMORIES_MAX)?;
                 for memory in section {
                     let bytes = memory?.initial.saturating_mul(64 << 10);
                     let limit = self.limits.memory_bytes_max;
@@ -270,21 +229,11 @@ impl<'a> Census<'a> {
             }
             Payload::ElementSection(section) => {
                 let segments = &mut counts.element_segments;
-                add(
-                    "element segments",
-                    segments,
-                    section.count(),
-                    ELEMENT_SEGMENTS_MAX,
-                )?;
+                add("element segments", segments, section.count(), ELEMENT_SEGMENTS_MAX)?;
             }
             Payload::DataSection(section) => {
                 let segments = &mut counts.data_segments;
-                add(
-                    "data segments",
-                    segments,
-                    section.count(),
-                    DATA_SEGMENTS_MAX,
-                )?;
+                add("data segments", segments, section.count(), DATA_SEGMENTS_MAX)?;
             }
             other => return Ok(Some(other)),
         }
@@ -318,12 +267,7 @@ impl<'a> Census<'a> {
             Payload::ComponentCanonicalSection(section) => section.count(),
             _ => 0,
         };
-        add(
-            "component items",
-            &mut self.counts.items,
-            items,
-            COMPONENT_ITEMS_MAX,
-        )
+        add("component items", &mut self.counts.items, items, COMPONENT_ITEMS_MAX)
     }
 
     fn count_body(&mut self, body: &FunctionBody<'_>) -> Result<(), Refusal> {
@@ -333,12 +277,7 @@ impl<'a> Census<'a> {
         let mut locals = 0;
         for group in body.get_locals_reader()? {
             let (count, _) = group?;
-            add(
-                "locals of a function",
-                &mut locals,
-                count,
-                FUNCTION_LOCALS_MAX,
-            )?;
+            add("locals of a function", &mut locals, count, FUNCTION_LOCALS_MAX)?;
         }
         add("locals", &mut self.counts.locals, locals, LOCALS_MAX)?;
         check_operators(body)
@@ -388,11 +327,7 @@ fn check_operators(body: &FunctionBody<'_>) -> Result<(), Refusal> {
         match reader.read()? {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
                 depth = depth.saturating_add(1);
-                at_most(
-                    "nested blocks",
-                    u64::from(depth),
-                    u64::from(BLOCK_DEPTH_MAX),
-                )?;
+                at_most("nested blocks", u64::from(depth), u64::from(BLOCK_DEPTH_MAX))?;
             }
             Operator::End => depth = depth.saturating_sub(1),
             Operator::BrTable { targets } => {
@@ -407,13 +342,10 @@ fn check_operators(body: &FunctionBody<'_>) -> Result<(), Refusal> {
 
 fn is_allowed(name: &str) -> bool {
     if let Some(rest) = name.strip_prefix("arena:negotiation/") {
-        return rest
-            .strip_suffix("@0.1.0")
-            .is_some_and(|name| ARENA_INTERFACES.contains(&name));
+        return rest.strip_suffix("@0.1.0").is_some_and(|name| ARENA_INTERFACES.contains(&name));
     }
-    let Some((interface, version)) = name
-        .strip_prefix("wasi:")
-        .and_then(|rest| rest.split_once("@0.2."))
+    let Some((interface, version)) =
+        name.strip_prefix("wasi:").and_then(|rest| rest.split_once("@0.2."))
     else {
         return false;
     };
@@ -427,18 +359,11 @@ fn add(what: &'static str, total: &mut u32, more: u32, limit: u32) -> Result<(),
 }
 
 fn at_most(what: &'static str, value: u64, limit: u64) -> Result<(), Refusal> {
-    if value > limit {
-        Err(Refusal::TooMuch { what, value, limit })
-    } else {
-        Ok(())
-    }
+    if value > limit { Err(Refusal::TooMuch { what, value, limit }) } else { Ok(()) }
 }
 
 impl From<BinaryReaderError> for Refusal {
     fn from(error: BinaryReaderError) -> Refusal {
-        Refusal::Malformed {
-            offset: error.offset() as u64,
-            detail: error.message().to_owned(),
-        }
+        Refusal::Malformed { offset: error.offset() as u64, detail: error.message().to_owned() }
     }
 }

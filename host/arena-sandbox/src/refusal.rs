@@ -192,20 +192,14 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::NotAComponent { found } => write!(f, "is {found}, not a component"),
             Refusal::Malformed { offset, detail } => {
-                write!(
-                    f,
-                    "cannot be read at byte {offset}: {}",
-                    detail.escape_debug()
-                )
+                write!(f, "cannot be read at byte {offset}: {}", detail.escape_debug())
             }
             Refusal::TooMuch { what, value, limit } => {
                 write!(f, "has {value} {what}, at most {limit} are allowed")
             }
             Refusal::ForeignImports { names, count } => {
-                let shown: Vec<String> = names
-                    .iter()
-                    .map(|name| format!("`{}`", name.escape_debug()))
-                    .collect();
+                let shown: Vec<String> =
+                    names.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
                 write!(f, "imports {}", shown.join(", "))?;
                 match count.saturating_sub(names.len()) {
                     0 => write!(f, ", which the sandbox does not offer"),
@@ -230,32 +224,17 @@ impl fmt::Display for CompileBound {
                 write!(f, "takes more than {limit_ms} ms to compile")
             }
             CompileBound::Cpu { limit_s } => {
-                write!(
-                    f,
-                    "takes more than {limit_s} s of processor time to compile"
-                )
+                write!(f, "takes more than {limit_s} s of processor time to compile")
             }
-            CompileBound::Died {
-                memory_limit,
-                signal: Some(signal),
-            } => write!(
+            CompileBound::Died { memory_limit, signal: Some(signal) } => write!(
                 f,
                 "brings the compiler down (signal {signal}, memory limit {memory_limit} bytes)"
             ),
-            CompileBound::Died {
-                memory_limit,
-                signal: None,
-            } => {
-                write!(
-                    f,
-                    "brings the compiler down (memory limit {memory_limit} bytes)"
-                )
+            CompileBound::Died { memory_limit, signal: None } => {
+                write!(f, "brings the compiler down (memory limit {memory_limit} bytes)")
             }
             CompileBound::Code { bytes, limit } => {
-                write!(
-                    f,
-                    "compiles to {bytes} bytes of code, at most {limit} are allowed"
-                )
+                write!(f, "compiles to {bytes} bytes of code, at most {limit} are allowed")
             }
         }
     }
@@ -266,18 +245,10 @@ impl fmt::Display for SandboxError {
         match self {
             SandboxError::Engine { detail } => write!(f, "cannot set up the engine: {detail}"),
             SandboxError::CacheFolder { path, reason } => {
-                write!(
-                    f,
-                    "cannot use the cache folder `{}`: {reason}",
-                    path.display()
-                )
+                write!(f, "cannot use the cache folder `{}`: {reason}", path.display())
             }
             SandboxError::CacheFile { path, detail } => {
-                write!(
-                    f,
-                    "cannot use the cache file `{}`: {detail}",
-                    path.display()
-                )
+                write!(f, "cannot use the cache file `{}`: {detail}", path.display())
             }
             SandboxError::Worker { program, detail } => {
                 write!(f, "cannot compile with `{}`: {detail}", program.display())

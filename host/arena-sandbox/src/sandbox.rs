@@ -135,13 +135,10 @@ impl Sandbox {
         precheck::check(bytes, &self.settings.limits)?;
         let sha256: [u8; 32] = Sha256::digest(bytes).into();
         let code = self.code(bytes, &sha256)?;
-        let component =
-            deserialize(&self.engine, &code).map_err(|error| SandboxError::Artefact {
-                detail: format!("{error:#}"),
-            })?;
-        let interface = |error: wasmtime::Error| Refusal::Interface {
-            detail: format!("{error:#}"),
-        };
+        let component = deserialize(&self.engine, &code)
+            .map_err(|error| SandboxError::Artefact { detail: format!("{error:#}") })?;
+        let interface =
+            |error: wasmtime::Error| Refusal::Interface { detail: format!("{error:#}") };
         let pre = self.linker.instantiate_pre(&component).map_err(interface)?;
         let pre = AgentPre::new(pre).map_err(interface)?;
         let agent = LoadedAgent { pre, sha256 };
@@ -199,10 +196,7 @@ impl Sandbox {
 }
 
 /// Loads machine code: the one place where arena trusts bytes.
-#[allow(
-    unsafe_code,
-    reason = "the engine cannot check machine code, so only we may make it"
-)]
+#[allow(unsafe_code, reason = "the engine cannot check machine code, so only we may make it")]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the engine requires bytes that it wrote itself, unchanged. These come from our own
     // program, run as a child and heard through a pipe that nobody else holds, or from a file of

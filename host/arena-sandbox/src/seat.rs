@@ -44,9 +44,7 @@ impl Slot {
         let more = |count: u32| (count < slots).then_some(count + 1);
         match taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
             Ok(_) => Ok(Slot(Arc::clone(taken))),
-            Err(_) => Err(void(format!(
-                "all {slots} seats of the sandbox are in play"
-            ))),
+            Err(_) => Err(void(format!("all {slots} seats of the sandbox are in play"))),
         }
     }
 }
@@ -95,10 +93,7 @@ impl Start<'_> {
         };
         match Agent::new(&mut store, &instance) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Refusal::Interface {
-                detail: format!("{error:#}"),
-            }
-            .into()),
+            Err(error) => Err(Refusal::Interface { detail: format!("{error:#}") }.into()),
         }
     }
 }
@@ -147,10 +142,7 @@ impl GuestSeat {
         let result = export(guest, &mut self.store)
             .map_err(|error| classify(&error, &self.store.data().meter, Phase::Call))?;
         // Only here is the engine's counter up to date.
-        let left = self
-            .store
-            .get_fuel()
-            .map_err(|error| void(error.to_string()))?;
+        let left = self.store.get_fuel().map_err(|error| void(error.to_string()))?;
         let used = fuel.saturating_sub(left);
         self.fuel_left = self.fuel_left.saturating_sub(used);
         Ok((result, used))
@@ -161,16 +153,13 @@ impl GuestSeat {
 fn set_up(store: &mut Store<SeatState>, fuel: u64) -> Result<(), SeatError> {
     store.data_mut().meter.denied = false;
     store.set_epoch_deadline(store.data().deadline_ticks);
-    store
-        .set_fuel(fuel)
-        .map_err(|error| void(error.to_string()))
+    store.set_fuel(fuel).map_err(|error| void(error.to_string()))
 }
 
 impl Seat for GuestSeat {
     fn begin(&mut self, brief: &Brief) -> Result<(), SeatError> {
         let brief = brief_for_guest(brief);
-        self.call(|guest, store| guest.call_begin(store, &brief))
-            .map(|_| ())
+        self.call(|guest, store| guest.call_begin(store, &brief)).map(|_| ())
     }
 
     fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
@@ -215,10 +204,7 @@ enum Phase {
 }
 
 fn void(detail: String) -> SeatError {
-    SeatError::Void {
-        reason: VoidReason::Host,
-        detail,
-    }
+    SeatError::Void { reason: VoidReason::Host, detail }
 }
 
 /// Sorts what ended a guest into the closed list of faults.
@@ -295,13 +281,8 @@ fn reply_from_guest(reply: wit::Reply) -> Reply {
         wit::Move::Reject => Move::Reject,
         wit::Move::Walk => Move::Walk,
     };
-    let belief = reply.belief.map(|belief| Belief {
-        reserve: Price(belief.reserve),
-        spread: Price(belief.spread),
-    });
-    Reply {
-        action,
-        talk: reply.talk,
-        belief,
-    }
+    let belief = reply
+        .belief
+        .map(|belief| Belief { reserve: Price(belief.reserve), spread: Price(belief.spread) });
+    Reply { action, talk: reply.talk, belief }
 }

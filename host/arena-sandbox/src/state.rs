@@ -93,8 +93,7 @@ impl SeatState {
     /// Returns the seat's stream for `wasi:random`, which depends on the seat's seed alone.
     pub(crate) fn random(&mut self) -> &mut Stream {
         let seed = self.seed;
-        self.random
-            .get_or_insert_with(|| Stream::derive(seed, "wasi-random", &[]))
+        self.random.get_or_insert_with(|| Stream::derive(seed, "wasi-random", &[]))
     }
 }
 

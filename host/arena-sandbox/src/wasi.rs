@@ -41,10 +41,7 @@ type StreamResult<T> = Result<T, StreamError>;
 #[component(variant)]
 enum StreamError {
     #[component(name = "last-operation-failed")]
-    #[allow(
-        dead_code,
-        reason = "part of the interface's type; nothing here ever fails so"
-    )]
+    #[allow(dead_code, reason = "part of the interface's type; nothing here ever fails so")]
     LastOperationFailed(Resource<IoError>),
     #[component(name = "closed")]
     Closed,
@@ -111,45 +108,30 @@ fn link_errors_and_polls(linker: &mut Linker<SeatState>) -> wasmtime::Result<()>
         "[method]pollable.block",
         |mut ctx: Context<'_>, (_,): (Resource<Pollable>,)| enter(&mut ctx, 0),
     )?;
-    poll.func_wrap(
-        "poll",
-        |mut ctx: Context<'_>, (list,): (Vec<Resource<Pollable>>,)| {
-            enter(&mut ctx, list.len().saturating_mul(8))?;
-            // WASI: polling nothing traps.
-            if list.is_empty() {
-                return Err(Stop::fault(Fault::Trap));
-            }
-            let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
-            Ok(((0..count).collect::<Vec<u32>>(),))
-        },
-    )
+    poll.func_wrap("poll", |mut ctx: Context<'_>, (list,): (Vec<Resource<Pollable>>,)| {
+        enter(&mut ctx, list.len().saturating_mul(8))?;
+        // WASI: polling nothing traps.
+        if list.is_empty() {
+            return Err(Stop::fault(Fault::Trap));
+        }
+        let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        Ok(((0..count).collect::<Vec<u32>>(),))
+    })
 }
 
 fn link_input(streams: &mut LinkerInstance<'_, SeatState>) -> wasmtime::Result<()> {
     resource::<InputStream>(streams, "input-stream")?;
-    for name in [
-        "[method]input-stream.read",
-        "[method]input-stream.blocking-read",
-    ] {
-        streams.func_wrap(
-            name,
-            |mut ctx: Context<'_>, (_, _): (Resource<InputStream>, u64)| {
-                enter(&mut ctx, 0)?;
-                Ok((StreamResult::<Vec<u8>>::Err(StreamError::Closed),))
-            },
-        )?;
+    for name in ["[method]input-stream.read", "[method]input-stream.blocking-read"] {
+        streams.func_wrap(name, |mut ctx: Context<'_>, (_, _): (Resource<InputStream>, u64)| {
+            enter(&mut ctx, 0)?;
+            Ok((StreamResult::<Vec<u8>>::Err(StreamError::Closed),))
+        })?;
     }
-    for name in [
-        "[method]input-stream.skip",
-        "[method]input-stream.blocking-skip",
-    ] {
-        streams.func_wrap(
-            name,
-            |mut ctx: Context<'_>, (_, _): (Resource<InputStream>, u64)| {
-                enter(&mut ctx, 0)?;
-                Ok((StreamResult::<u64>::Err(StreamError::Closed),))
-            },
-        )?;
+    for name in ["[method]input-stream.skip", "[method]input-stream.blocking-skip"] {
+        streams.func_wrap(name, |mut ctx: Context<'_>, (_, _): (Resource<InputStream>, u64)| {
+            enter(&mut ctx, 0)?;
+            Ok((StreamResult::<u64>::Err(StreamError::Closed),))
+        })?;
     }
     streams.func_wrap(
         "[method]input-stream.subscribe",
@@ -170,10 +152,7 @@ fn link_output(streams: &mut LinkerInstance<'_, SeatState>) -> wasmtime::Result<
             Ok((StreamResult::Ok(WRITE_BYTES),))
         },
     )?;
-    for name in [
-        "[method]output-stream.write",
-        "[method]output-stream.blocking-write-and-flush",
-    ] {
+    for name in ["[method]output-stream.write", "[method]output-stream.blocking-write-and-flush"] {
         streams.func_wrap(
             name,
             |mut ctx: Context<'_>, (_, bytes): (Resource<OutputStream>, WasmList<u8>)| {
@@ -182,17 +161,11 @@ fn link_output(streams: &mut LinkerInstance<'_, SeatState>) -> wasmtime::Result<
             },
         )?;
     }
-    for name in [
-        "[method]output-stream.flush",
-        "[method]output-stream.blocking-flush",
-    ] {
-        streams.func_wrap(
-            name,
-            |mut ctx: Context<'_>, (_,): (Resource<OutputStream>,)| {
-                enter(&mut ctx, 0)?;
-                Ok((StreamResult::Ok(()),))
-            },
-        )?;
+    for name in ["[method]output-stream.flush", "[method]output-stream.blocking-flush"] {
+        streams.func_wrap(name, |mut ctx: Context<'_>, (_,): (Resource<OutputStream>,)| {
+            enter(&mut ctx, 0)?;
+            Ok((StreamResult::Ok(()),))
+        })?;
     }
     for name in [
         "[method]output-stream.write-zeroes",
@@ -207,10 +180,7 @@ fn link_output(streams: &mut LinkerInstance<'_, SeatState>) -> wasmtime::Result<
             },
         )?;
     }
-    for name in [
-        "[method]output-stream.splice",
-        "[method]output-stream.blocking-splice",
-    ] {
+    for name in ["[method]output-stream.splice", "[method]output-stream.blocking-splice"] {
         streams.func_wrap(
             name,
             |mut ctx: Context<'_>,
@@ -245,16 +215,12 @@ fn link_cli(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     })?;
     // Leaving is not a move, with whatever status.
     let mut exit = instance(linker, "cli/exit")?;
-    exit.func_wrap(
-        "exit",
-        |_: Context<'_>, (_,): (Result<(), ()>,)| -> wasmtime::Result<()> {
-            Err(Stop::fault(Fault::Trap))
-        },
-    )?;
-    exit.func_wrap(
-        "exit-with-code",
-        |_: Context<'_>, (_,): (u8,)| -> wasmtime::Result<()> { Err(Stop::fault(Fault::Trap)) },
-    )?;
+    exit.func_wrap("exit", |_: Context<'_>, (_,): (Result<(), ()>,)| -> wasmtime::Result<()> {
+        Err(Stop::fault(Fault::Trap))
+    })?;
+    exit.func_wrap("exit-with-code", |_: Context<'_>, (_,): (u8,)| -> wasmtime::Result<()> {
+        Err(Stop::fault(Fault::Trap))
+    })?;
     instance(linker, "cli/stdin")?.func_wrap("get-stdin", |mut ctx: Context<'_>, ()| {
         enter(&mut ctx, 0)?;
         Ok((handle::<InputStream>(),))
@@ -269,14 +235,8 @@ fn link_cli(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
 }
 
 fn link_terminals(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
-    resource::<TerminalInput>(
-        &mut instance(linker, "cli/terminal-input")?,
-        "terminal-input",
-    )?;
-    resource::<TerminalOutput>(
-        &mut instance(linker, "cli/terminal-output")?,
-        "terminal-output",
-    )?;
+    resource::<TerminalInput>(&mut instance(linker, "cli/terminal-input")?, "terminal-input")?;
+    resource::<TerminalOutput>(&mut instance(linker, "cli/terminal-output")?, "terminal-output")?;
     let mut stdin = instance(linker, "cli/terminal-stdin")?;
     stdin.func_wrap("get-terminal-stdin", |mut ctx: Context<'_>, ()| {
         enter(&mut ctx, 0)?;
@@ -297,11 +257,7 @@ fn link_terminals(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
 fn link_random(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     for (name, bytes, number) in [
         ("random/random", "get-random-bytes", "get-random-u64"),
-        (
-            "random/insecure",
-            "get-insecure-random-bytes",
-            "get-insecure-random-u64",
-        ),
+        ("random/insecure", "get-insecure-random-bytes", "get-insecure-random-u64"),
     ] {
         let mut random = instance(linker, name)?;
         random.func_wrap(bytes, |mut ctx: Context<'_>, (count,): (u64,)| {
@@ -351,10 +307,7 @@ fn link_clocks(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     for (name, seconds) in [("now", 0), ("resolution", 1)] {
         wall.func_wrap(name, move |mut ctx: Context<'_>, ()| {
             enter(&mut ctx, 0)?;
-            Ok((Datetime {
-                seconds,
-                nanoseconds: 0,
-            },))
+            Ok((Datetime { seconds, nanoseconds: 0 },))
         })?;
     }
     Ok(())

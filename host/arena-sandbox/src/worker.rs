@@ -79,13 +79,7 @@ fn restrict(memory_bytes: u64, cpu_seconds: u64) -> io::Result<()> {
         (Resource::Fsize, 0, 0),
     ];
     for (resource, soft, hard) in limits {
-        setrlimit(
-            resource,
-            Rlimit {
-                current: Some(soft),
-                maximum: Some(hard),
-            },
-        )?;
+        setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })?;
     }
     rustix::thread::set_no_new_privs(true)?;
     // A parent that is killed must not leave a compiler running.

@@ -21,10 +21,7 @@ fn caching(folder: &Path) -> SandboxSettings {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect()
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
@@ -59,11 +56,7 @@ fn a_torn_or_altered_file_is_compiled_again() {
     for damaged in [&whole[..whole.len() / 2], &whole[..10], b"", &altered] {
         fs::write(&file, damaged).unwrap();
         sandbox.load(&component).unwrap();
-        assert_eq!(
-            fs::read(&file).unwrap(),
-            whole,
-            "compiling is deterministic"
-        );
+        assert_eq!(fs::read(&file).unwrap(), whole, "compiling is deterministic");
     }
     assert_eq!(files(&cache).len(), 1, "no temporary file stays");
 }
@@ -72,10 +65,7 @@ fn a_torn_or_altered_file_is_compiled_again() {
 fn a_folder_that_others_can_enter_or_that_is_no_folder_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |path: &Path| match Sandbox::new(&caching(path)).err() {
-        Some(SandboxError::CacheFolder {
-            path: found,
-            reason,
-        }) => {
+        Some(SandboxError::CacheFolder { path: found, reason }) => {
             assert_eq!(found, path);
             reason
         }
@@ -84,10 +74,7 @@ fn a_folder_that_others_can_enter_or_that_is_no_folder_is_not_used() {
     let open = folder.path().join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(
-        refused(&open),
-        "its mode is 755; hint: run `chmod 700` on it"
-    );
+    assert_eq!(refused(&open), "its mode is 755; hint: run `chmod 700` on it");
 
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();

@@ -24,11 +24,7 @@ struct Counting {
 
 impl LanguageModel for Counting {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            name: "tiny".to_owned(),
-            context_tokens: 512,
-            sha256: [0; 32],
-        }
+        ModelInfo { name: "tiny".to_owned(), context_tokens: 512, sha256: [0; 32] }
     }
 
     fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
@@ -45,21 +41,14 @@ impl LanguageModel for Counting {
 }
 
 fn grants(fails: bool, training: Option<TrainingMode>) -> Grants {
-    Grants {
-        models: vec![Arc::new(Counting { fails })],
-        training,
-    }
+    Grants { models: vec![Arc::new(Counting { fails })], training }
 }
 
 fn run(limits: Limits, grants: &Grants, component: &[u8], turns: u32) -> Played {
     let sandbox = sandbox(limits);
     let agent = sandbox.load(component).unwrap();
     let first = play(&sandbox, &agent, grants, turns);
-    assert_eq!(
-        play(&sandbox, &agent, grants, turns),
-        first,
-        "two runs are equal"
-    );
+    assert_eq!(play(&sandbox, &agent, grants, turns), first, "two runs are equal");
     first
 }
 
@@ -95,14 +84,7 @@ const TEXTS: &str = r#"
 const OPEN: &str = "(global.set $chat (call $opened))";
 
 fn asking(act: &str) -> Vec<u8> {
-    Guest {
-        imports: INFERENCE,
-        fields: TEXTS,
-        begin: OPEN,
-        act,
-        ..Guest::default()
-    }
-    .component()
+    Guest { imports: INFERENCE, fields: TEXTS, begin: OPEN, act, ..Guest::default() }.component()
 }
 
 fn offers(played: &Played) -> Vec<u32> {
@@ -110,11 +92,7 @@ fn offers(played: &Played) -> Vec<u32> {
         Move::Offer(Price(cents)) => cents,
         other => panic!("{other:?}"),
     };
-    played
-        .replies
-        .iter()
-        .map(|reply| cents(reply.action))
-        .collect()
+    played.replies.iter().map(|reply| cents(reply.action)).collect()
 }
 
 #[test]
@@ -139,23 +117,14 @@ fn an_unknown_model_is_a_value_for_whoever_has_no_grant() {
     let act = "(call $say (i32.add
         (i32.mul (i32.load8_u (i32.const 3100)) (i32.const 100))
         (i32.load8_u (i32.const 3104))))";
-    let guest = Guest {
-        imports: INFERENCE,
-        fields: TEXTS,
-        begin,
-        act,
-        ..Guest::default()
-    };
+    let guest = Guest { imports: INFERENCE, fields: TEXTS, begin, act, ..Guest::default() };
     let played = run(Limits::default(), &Grants::default(), &guest.component(), 1);
     assert_eq!(offers(&played), [100]);
 }
 
 #[test]
 fn the_budget_shrinks_and_then_turns_away_and_insisting_is_a_fault() {
-    let limits = Limits {
-        model_calls_max: 2,
-        ..Limits::default()
-    };
+    let limits = Limits { model_calls_max: 2, ..Limits::default() };
     let act = "(call $ask) (call $remaining (i32.const 3200))
         (call $say (i32.add (i32.mul (i32.load8_u (i32.const 3140)) (i32.const 100))
           (i32.load (i32.const 3200))))";
@@ -173,10 +142,7 @@ fn a_provider_that_fails_voids_the_match() {
     let act = "(call $ask) (i32.const 1024)";
     let played = run(Limits::default(), &grants(true, None), &asking(act), 1);
     let detail = "the server is down".to_owned();
-    let error = SeatError::Void {
-        reason: VoidReason::ModelProvider,
-        detail,
-    };
+    let error = SeatError::Void { reason: VoidReason::ModelProvider, detail };
     assert_eq!(played.error, Some(error));
 }
 
@@ -195,10 +161,7 @@ fn a_request_out_of_bounds_is_a_value() {
 
 #[test]
 fn open_conversations_are_limited_by_handles_and_dropped_ones_are_not_counted() {
-    let limits = Limits {
-        handles_max: 8,
-        ..Limits::default()
-    };
+    let limits = Limits { handles_max: 8, ..Limits::default() };
     let keep = "(drop (call $opened)) (i32.const 1024)";
     let played = run(limits, &grants(false, None), &asking(keep), 20);
     // One was opened in `begin`.
@@ -219,19 +182,9 @@ fn using_a_conversation_after_dropping_it_is_a_protocol_fault() {
 #[test]
 fn no_model_is_asked_after_the_match() {
     let finish = "(call $ask)";
-    let guest = Guest {
-        imports: INFERENCE,
-        fields: TEXTS,
-        begin: OPEN,
-        finish,
-        ..Guest::default()
-    };
-    let played = run(
-        Limits::default(),
-        &grants(true, None),
-        &guest.component(),
-        1,
-    );
+    let guest =
+        Guest { imports: INFERENCE, fields: TEXTS, begin: OPEN, finish, ..Guest::default() };
+    let played = run(Limits::default(), &grants(true, None), &guest.component(), 1);
     assert_eq!(played.error, None);
     assert!(played.usage.model_calls.is_empty());
 }
@@ -316,24 +269,14 @@ fn with_wasi(imports: &str, fields: &str, act: &str) -> Vec<u8> {
         "wasi:cli/stdout@0.2.9",
         "wasi:cli/stdin@0.2.9",
     ];
-    let guest = Guest {
-        imports,
-        fields,
-        act,
-        ..Guest::default()
-    };
+    let guest = Guest { imports, fields, act, ..Guest::default() };
     guest.component_with(&packages, &interfaces)
 }
 
 fn run_wasi(imports: &str, act: &str, turns: u32) -> Played {
     let fields = "(func $say (param i32) (result i32)
         (i32.store (i32.const 1028) (local.get 0)) (i32.const 1024))";
-    run(
-        Limits::default(),
-        &Grants::default(),
-        &with_wasi(imports, fields, act),
-        turns,
-    )
+    run(Limits::default(), &Grants::default(), &with_wasi(imports, fields, act), turns)
 }
 
 #[test]
@@ -358,11 +301,7 @@ fn random_numbers_come_from_the_seats_seed_alone() {
 fn too_many_random_bytes_at_once_are_a_protocol_fault() {
     let imports = r#"(import "wasi:random/random@0.2.6" "get-random-bytes"
         (func $r (param i64 i32)))"#;
-    let few = run_wasi(
-        imports,
-        "(call $r (i64.const 100) (i32.const 3000)) (i32.const 1024)",
-        1,
-    );
+    let few = run_wasi(imports, "(call $r (i64.const 100) (i32.const 3000)) (i32.const 1024)", 1);
     assert_eq!(few.error, None);
     let act = "(call $r (i64.const 0x100000000) (i32.const 3000)) (i32.const 1024)";
     let many = run_wasi(imports, act, 1);
@@ -384,10 +323,7 @@ fn clocks_stand_still_and_sleeping_ends_at_once() {
     let started = std::time::Instant::now();
     let played = run_wasi(imports, act, 3);
     assert_eq!(offers(&played), [0, 0, 0]);
-    assert!(
-        started.elapsed() < std::time::Duration::from_secs(60),
-        "nothing slept"
-    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "nothing slept");
 }
 
 #[test]
@@ -420,11 +356,7 @@ fn output_is_swallowed_and_paid_for_and_input_is_closed() {
     let read = "(call $read (call $stdin) (i64.const 100) (i32.const 3000))
         (call $say (i32.add (i32.mul (i32.load8_u (i32.const 3000)) (i32.const 100))
           (i32.load8_u (i32.const 3004))))";
-    assert_eq!(
-        offers(&run_wasi(imports, read, 1)),
-        [101],
-        "`err`, the second case: closed"
-    );
+    assert_eq!(offers(&run_wasi(imports, read, 1)), [101], "`err`, the second case: closed");
 }
 
 #[test]
@@ -440,10 +372,6 @@ fn there_is_no_environment_and_no_way_out() {
     for status in [0, 1] {
         let act = format!("(call $exit (i32.const {status})) (i32.const 1024)");
         let played = run_wasi(exit, &act, 1);
-        assert_eq!(
-            played.error,
-            Some(SeatError::Fault(Fault::Trap)),
-            "status {status}"
-        );
+        assert_eq!(played.error, Some(SeatError::Fault(Fault::Trap)), "status {status}");
     }
 }

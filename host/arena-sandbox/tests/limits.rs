@@ -50,34 +50,10 @@ fn endless_loops_run_out_of_fuel_wherever_they_are() {
     let in_act = format!("{LOOP} {REPLY}");
     let post = format!(r#"(func (export "cabi_post_{NEGOTIATOR}#act") (param i32) {LOOP})"#);
     let cases = [
-        (
-            "begin",
-            Guest {
-                begin: LOOP,
-                ..Guest::default()
-            },
-        ),
-        (
-            "act",
-            Guest {
-                act: &in_act,
-                ..Guest::default()
-            },
-        ),
-        (
-            "cabi_realloc",
-            Guest {
-                realloc: "(loop $l (br $l)) (i32.const 0)",
-                ..Guest::default()
-            },
-        ),
-        (
-            "post-return",
-            Guest {
-                fields: &post,
-                ..Guest::default()
-            },
-        ),
+        ("begin", Guest { begin: LOOP, ..Guest::default() }),
+        ("act", Guest { act: &in_act, ..Guest::default() }),
+        ("cabi_realloc", Guest { realloc: "(loop $l (br $l)) (i32.const 0)", ..Guest::default() }),
+        ("post-return", Guest { fields: &post, ..Guest::default() }),
     ];
     for (name, guest) in cases {
         check(name, guest, Fault::Fuel);
@@ -92,38 +68,22 @@ const BUSY: &str = "
 
 #[test]
 fn turns_within_the_turn_budget_still_exhaust_the_match_budget() {
-    let guest = Guest {
-        act: BUSY,
-        ..Guest::default()
-    }
-    .component();
+    let guest = Guest { act: BUSY, ..Guest::default() }.component();
     let played = load_and_play(small(), &guest, 5);
     assert_eq!(played.error, Some(SeatError::Fault(Fault::Fuel)));
     let fuel = &played.usage.fuel_per_act;
     // The call that did not return is not written down: the engine's counter is stale.
     assert!((2..=4).contains(&fuel.len()), "{fuel:?}");
-    assert!(
-        fuel.iter().all(|fuel| (50_000..=100_000).contains(fuel)),
-        "{fuel:?}"
-    );
+    assert!(fuel.iter().all(|fuel| (50_000..=100_000).contains(fuel)), "{fuel:?}");
 }
 
 #[test]
 fn the_verdict_on_fuel_flips_once_at_the_same_budget() {
-    let guest = Guest {
-        act: BUSY,
-        ..Guest::default()
-    }
-    .component();
-    let used = load_and_play(Limits::default(), &guest, 1)
-        .usage
-        .fuel_per_act[0];
+    let guest = Guest { act: BUSY, ..Guest::default() }.component();
+    let used = load_and_play(Limits::default(), &guest, 1).usage.fuel_per_act[0];
     let sweep = || -> Vec<bool> {
         let verdict = |budget| {
-            let limits = Limits {
-                fuel_turn_max: budget,
-                ..Limits::default()
-            };
+            let limits = Limits { fuel_turn_max: budget, ..Limits::default() };
             match load_and_play(limits, &guest, 1).error {
                 None => true,
                 Some(SeatError::Fault(Fault::Fuel)) => false,
@@ -143,27 +103,13 @@ fn the_verdict_on_fuel_flips_once_at_the_same_budget() {
 fn traps_are_traps() {
     let bodies = [
         ("unreachable", "(unreachable)"),
-        (
-            "division by zero",
-            "(i32.div_s (i32.const 1) (i32.load (i32.const 0)))",
-        ),
+        ("division by zero", "(i32.div_s (i32.const 1) (i32.load (i32.const 0)))"),
         ("load out of bounds", "(i32.load (i32.const -8))"),
-        (
-            "undefined table element",
-            "(call_indirect (type $none) (i32.const 3)) (i32.const 0)",
-        ),
+        ("undefined table element", "(call_indirect (type $none) (i32.const 3)) (i32.const 0)"),
     ];
     for (name, act) in bodies {
         let fields = "(type $none (func)) (table 4 funcref)";
-        check(
-            name,
-            Guest {
-                act,
-                fields,
-                ..Guest::default()
-            },
-            Fault::Trap,
-        );
+        check(name, Guest { act, fields, ..Guest::default() }, Fault::Trap);
     }
 }
 
@@ -172,22 +118,9 @@ fn endless_recursion_is_a_trap_when_fuel_allows_it_and_fuel_otherwise() {
     let fields = "(func $down (param i64 i64) (result i64)
         (i64.add (call $down (local.get 1) (local.get 0)) (local.get 0)))";
     let act = "(drop (call $down (i64.const 1) (i64.const 2))) (i32.const 1024)";
-    let guest = Guest {
-        fields,
-        act,
-        ..Guest::default()
-    };
-    check_fault(
-        "deep",
-        Limits::default(),
-        &guest.component(),
-        1,
-        Fault::Trap,
-    );
-    let little = Limits {
-        fuel_turn_max: 5_000,
-        ..Limits::default()
-    };
+    let guest = Guest { fields, act, ..Guest::default() };
+    check_fault("deep", Limits::default(), &guest.component(), 1, Fault::Trap);
+    let little = Limits { fuel_turn_max: 5_000, ..Limits::default() };
     check_fault("poor", little, &guest.component(), 1, Fault::Fuel);
 }
 
@@ -204,26 +137,12 @@ fn a_reply_that_breaks_the_contract_is_a_protocol_fault() {
         ("talk in no encoding", &invalid_text),
         ("reply out of bounds", "(i32.const -32)"),
         ("reply not aligned", "(i32.const 1025)"),
-        (
-            "unknown move",
-            "(i32.store8 (i32.const 1024) (i32.const 9)) (i32.const 1024)",
-        ),
-        (
-            "unknown option",
-            "(i32.store8 (i32.const 1044) (i32.const 7)) (i32.const 1024)",
-        ),
+        ("unknown move", "(i32.store8 (i32.const 1024) (i32.const 9)) (i32.const 1024)"),
+        ("unknown option", "(i32.store8 (i32.const 1044) (i32.const 7)) (i32.const 1024)"),
     ];
     for (name, act) in cases {
         let fields = r#"(data (i32.const 3000) "\ff\fe")"#;
-        check(
-            name,
-            Guest {
-                act,
-                fields,
-                ..Guest::default()
-            },
-            Fault::Protocol,
-        );
+        check(name, Guest { act, fields, ..Guest::default() }, Fault::Protocol);
     }
 }
 
@@ -236,15 +155,8 @@ fn talk_is_limited_by_the_rules_and_before_that_by_what_a_result_may_carry() {
         (9_000, Some(Fault::Protocol)),
     ] {
         let act = talking(16_384, length);
-        let played = load_and_play(
-            small(),
-            &Guest {
-                act: &act,
-                ..Guest::default()
-            }
-            .component(),
-            1,
-        );
+        let played =
+            load_and_play(small(), &Guest { act: &act, ..Guest::default() }.component(), 1);
         assert_eq!(played.error, fault.map(SeatError::Fault), "{length} bytes");
     }
 }
@@ -257,11 +169,7 @@ fn a_broken_allocator_is_its_owners_fault() {
         ("unaligned", "(i32.const 4097)", Some(Fault::Protocol)),
         ("trapping", "(unreachable)", Some(Fault::Trap)),
     ] {
-        let guest = Guest {
-            realloc,
-            ..Guest::default()
-        }
-        .component();
+        let guest = Guest { realloc, ..Guest::default() }.component();
         let played = load_and_play(small(), &guest, 1);
         assert_eq!(played.error, fault.map(SeatError::Fault), "{name}");
     }
@@ -274,15 +182,7 @@ fn memory_grows_to_the_limit_and_then_says_no() {
         (loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))
         (i32.store (i32.const 1028) (memory.size))
         (i32.const 1024)";
-    let played = load_and_play(
-        small(),
-        &Guest {
-            act,
-            ..Guest::default()
-        }
-        .component(),
-        1,
-    );
+    let played = load_and_play(small(), &Guest { act, ..Guest::default() }.component(), 1);
     assert_eq!(played.error, None);
     let offer = arena_core::turn::Move::Offer(arena_core::price::Price(64));
     assert_eq!(played.replies[0].action, offer, "4 MiB are 64 pages");
@@ -293,34 +193,16 @@ fn giving_up_after_denied_growth_is_a_memory_fault_and_ignoring_it_burns_fuel() 
     let give_up = "
         (if (i32.eq (memory.grow (i32.const 100)) (i32.const -1)) (then (unreachable)))
         (i32.const 1024)";
-    check(
-        "gives up",
-        Guest {
-            act: give_up,
-            ..Guest::default()
-        },
-        Fault::Memory,
-    );
+    check("gives up", Guest { act: give_up, ..Guest::default() }, Fault::Memory);
     let insist = "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) (i32.const 1024)";
-    check(
-        "insists",
-        Guest {
-            act: insist,
-            ..Guest::default()
-        },
-        Fault::Fuel,
-    );
+    check("insists", Guest { act: insist, ..Guest::default() }, Fault::Fuel);
 }
 
 #[test]
 fn growing_memory_costs_fuel_by_the_page() {
     let fuel = |pages: u32| {
         let act = format!("(drop (memory.grow (i32.const {pages}))) (i32.const 1024)");
-        let guest = Guest {
-            act: &act,
-            ..Guest::default()
-        }
-        .component();
+        let guest = Guest { act: &act, ..Guest::default() }.component();
         load_and_play(small(), &guest, 1).usage.fuel_per_act[0]
     };
     assert_eq!(fuel(11) - fuel(1), 2_550);
@@ -336,12 +218,7 @@ fn a_table_grows_to_the_limit_and_then_says_no() {
              (i32.const 1024)"
         );
         let fields = "(table $t 60 funcref)";
-        let guest = Guest {
-            act: &act,
-            fields,
-            ..Guest::default()
-        }
-        .component();
+        let guest = Guest { act: &act, fields, ..Guest::default() }.component();
         let played = load_and_play(small(), &guest, 1);
         let offer = arena_core::turn::Move::Offer(arena_core::price::Price(size));
         assert_eq!(played.replies[0].action, offer);
@@ -354,12 +231,7 @@ const NOTE: &str =
 #[test]
 fn host_calls_are_counted_over_the_match() {
     let act = "(call $note (i32.const 0) (i32.const 0)) (i32.const 1024)";
-    let guest = Guest {
-        imports: NOTE,
-        act,
-        ..Guest::default()
-    }
-    .component();
+    let guest = Guest { imports: NOTE, act, ..Guest::default() }.component();
     let played = load_and_play(small(), &guest, 60);
     assert_eq!(played.replies.len(), 50);
     assert_eq!(played.error, Some(SeatError::Fault(Fault::Protocol)));
@@ -369,60 +241,27 @@ fn host_calls_are_counted_over_the_match() {
 fn host_calls_are_paid_for_by_the_call_and_by_the_byte() {
     let fuel = |length: u32| {
         let act = format!("(call $note (i32.const 8192) (i32.const {length})) (i32.const 1024)");
-        let guest = Guest {
-            imports: NOTE,
-            act: &act,
-            ..Guest::default()
-        }
-        .component();
+        let guest = Guest { imports: NOTE, act: &act, ..Guest::default() }.component();
         load_and_play(small(), &guest, 1).usage.fuel_per_act[0]
     };
-    let idle = load_and_play(small(), &Guest::default().component(), 1)
-        .usage
-        .fuel_per_act[0];
-    assert!(
-        (1_000..1_050).contains(&(fuel(0) - idle)),
-        "{} {idle}",
-        fuel(0)
-    );
+    let idle = load_and_play(small(), &Guest::default().component(), 1).usage.fuel_per_act[0];
+    assert!((1_000..1_050).contains(&(fuel(0) - idle)), "{} {idle}", fuel(0));
     assert_eq!(fuel(5_000) - fuel(0), 5_000);
     let act = "(loop $l (call $note (i32.const 8192) (i32.const 8000)) (br $l)) (i32.const 1024)";
-    check(
-        "flood",
-        Guest {
-            imports: NOTE,
-            act,
-            ..Guest::default()
-        },
-        Fault::Fuel,
-    );
+    check("flood", Guest { imports: NOTE, act, ..Guest::default() }, Fault::Fuel);
 }
 
 #[test]
 fn a_host_call_with_more_than_it_may_carry_is_a_protocol_fault() {
     let act = "(call $note (i32.const 8192) (i32.const 9000)) (i32.const 1024)";
-    check(
-        "long note",
-        Guest {
-            imports: NOTE,
-            act,
-            ..Guest::default()
-        },
-        Fault::Protocol,
-    );
+    check("long note", Guest { imports: NOTE, act, ..Guest::default() }, Fault::Protocol);
 }
 
 #[test]
 fn notes_are_kept_up_to_the_limit_and_then_dropped_and_marked() {
     let fields = r#"(data (i32.const 3000) "0123456789012345678901234567890123456789")"#;
     let act = "(call $note (i32.const 3000) (i32.const 40)) (i32.const 1024)";
-    let guest = Guest {
-        imports: NOTE,
-        fields,
-        act,
-        ..Guest::default()
-    }
-    .component();
+    let guest = Guest { imports: NOTE, fields, act, ..Guest::default() }.component();
     let usage = load_and_play(small(), &guest, 4).usage;
     let lengths: Vec<usize> = usage.trace.iter().map(String::len).collect();
     assert_eq!((lengths, usage.trace_cut), (vec![40, 40, 20], true));
@@ -433,55 +272,25 @@ fn notes_are_kept_up_to_the_limit_and_then_dropped_and_marked() {
 #[test]
 fn an_import_cannot_be_called_while_the_host_writes_arguments() {
     let realloc = "(call $note (i32.const 0) (i32.const 0)) (i32.const 4096)";
-    check(
-        "realloc",
-        Guest {
-            imports: NOTE,
-            realloc,
-            ..Guest::default()
-        },
-        Fault::Trap,
-    );
+    check("realloc", Guest { imports: NOTE, realloc, ..Guest::default() }, Fault::Trap);
 }
 
 #[test]
 fn the_watchdog_voids_and_never_scores() {
-    let limits = Limits {
-        fuel_turn_max: u64::MAX,
-        fuel_match_max: u64::MAX,
-        ..small()
-    };
+    let limits = Limits { fuel_turn_max: u64::MAX, fuel_match_max: u64::MAX, ..small() };
     let mut settings = settings(limits);
     settings.watchdog = Duration::from_millis(100);
     let sandbox = Sandbox::new(&settings).unwrap();
     let act = format!("{LOOP} {REPLY}");
-    let agent = sandbox
-        .load(
-            &Guest {
-                act: &act,
-                ..Guest::default()
-            }
-            .component(),
-        )
-        .unwrap();
+    let agent = sandbox.load(&Guest { act: &act, ..Guest::default() }.component()).unwrap();
     let error = play(&sandbox, &agent, &Grants::default(), 1).error;
-    let is_void = matches!(
-        &error,
-        Some(SeatError::Void {
-            reason: VoidReason::Host,
-            ..
-        })
-    );
+    let is_void = matches!(&error, Some(SeatError::Void { reason: VoidReason::Host, .. }));
     assert!(is_void, "{error:?}");
 }
 
 #[test]
 fn a_guest_that_fails_in_finish_keeps_its_turns() {
-    let guest = Guest {
-        finish: "(unreachable)",
-        ..Guest::default()
-    }
-    .component();
+    let guest = Guest { finish: "(unreachable)", ..Guest::default() }.component();
     let played = load_and_play(small(), &guest, 2);
     assert_eq!((played.replies.len(), played.error), (2, None));
     assert_eq!(played.usage.fuel_per_act.len(), 2);

@@ -40,20 +40,11 @@ fn the_default_guest_offers_fifty_dollars() {
 #[test]
 fn every_field_of_a_reply_arrives() {
     let fields = r#"(data (i32.const 3000) "h\c3\a9y!")"#;
-    let guest = Guest {
-        act: FULL_REPLY,
-        fields,
-        ..Guest::default()
-    };
-    let reply = load_and_play(Limits::default(), &guest.component(), 1)
-        .replies
-        .remove(0);
+    let guest = Guest { act: FULL_REPLY, fields, ..Guest::default() };
+    let reply = load_and_play(Limits::default(), &guest.component(), 1).replies.remove(0);
     assert_eq!(reply.action, Move::Accept(Some(Price(777))));
     assert_eq!(reply.talk, "héy!");
-    let belief = Belief {
-        reserve: Price(6_000),
-        spread: Price(250),
-    };
+    let belief = Belief { reserve: Price(6_000), spread: Price(250) };
     assert_eq!(reply.belief, Some(belief));
 }
 
@@ -92,10 +83,7 @@ fn three_runs_are_equal_in_replies_fuel_and_notes_on_one_sandbox_and_on_three() 
     let first = play(&one, &agent, &Grants::default(), 5);
     assert_eq!(first.error, None);
     assert_eq!(first.usage.fuel_per_act.len(), 5);
-    assert!(
-        first.usage.fuel_per_act.iter().all(|fuel| *fuel > 1_000),
-        "{first:?}"
-    );
+    assert!(first.usage.fuel_per_act.iter().all(|fuel| *fuel > 1_000), "{first:?}");
     for _ in 0..2 {
         assert_eq!(play(&one, &agent, &Grants::default(), 5), first);
         assert_eq!(load_and_play(Limits::default(), &guest, 5), first);
@@ -118,26 +106,14 @@ const LOOK_AND_SPOIL: &str = "
 #[test]
 fn a_fresh_seat_finds_zeroed_memory_where_another_seat_has_written() {
     let sandbox = sandbox(Limits::default());
-    let agent = sandbox
-        .load(
-            &Guest {
-                act: LOOK_AND_SPOIL,
-                ..Guest::default()
-            }
-            .component(),
-        )
-        .unwrap();
+    let agent =
+        sandbox.load(&Guest { act: LOOK_AND_SPOIL, ..Guest::default() }.component()).unwrap();
     for _ in 0..12 {
-        let mut seats: Vec<_> = (0..4)
-            .map(|_| sandbox.seat(&agent, &Grants::default(), 7).unwrap())
-            .collect();
+        let mut seats: Vec<_> =
+            (0..4).map(|_| sandbox.seat(&agent, &Grants::default(), 7).unwrap()).collect();
         for seat in &mut seats {
             assert_eq!(seat.act(&[]).unwrap().action, Move::Offer(Price(0)));
-            assert_eq!(
-                seat.act(&[]).unwrap().action,
-                Move::Offer(Price(1)),
-                "the same seat"
-            );
+            assert_eq!(seat.act(&[]).unwrap().action, Move::Offer(Price(1)), "the same seat");
         }
     }
 }
@@ -149,16 +125,7 @@ fn a_seat_beyond_the_slots_is_nobodys_fault_and_a_dropped_seat_makes_room() {
     let seat = |seed| sandbox.seat(&agent, &Grants::default(), seed);
     let mut seats: Vec<_> = (0..4).map(|seed| seat(seed).unwrap()).collect();
     let full = seat(4).err().unwrap();
-    assert!(
-        matches!(
-            full,
-            SeatError::Void {
-                reason: VoidReason::Host,
-                ..
-            }
-        ),
-        "{full:?}"
-    );
+    assert!(matches!(full, SeatError::Void { reason: VoidReason::Host, .. }), "{full:?}");
     // A component can be tried while every seat is taken.
     sandbox.load(&Guest::default().component()).unwrap();
     seats.pop();
@@ -167,19 +134,14 @@ fn a_seat_beyond_the_slots_is_nobodys_fault_and_a_dropped_seat_makes_room() {
 
 #[test]
 fn the_fingerprint_does_not_depend_on_slots_or_limits() {
-    let small = Limits {
-        memory_bytes_max: 1 << 20,
-        fuel_turn_max: 5,
-        ..Limits::default()
-    };
+    let small = Limits { memory_bytes_max: 1 << 20, fuel_turn_max: 5, ..Limits::default() };
     let mut settings = harness::settings(small);
     settings.slots = 9;
     let other = Sandbox::new(&settings).unwrap().fingerprint();
     assert_eq!(sandbox(Limits::default()).fingerprint(), other);
     for line in other.lines() {
         assert!(
-            line.split_once('=')
-                .is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())
+            line.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())
         );
     }
     assert!(other.contains("engine=wasmtime 48.0.8\n"), "{other}");
@@ -196,19 +158,12 @@ fn an_agent_is_known_by_the_hash_of_its_component() {
     use sha2::{Digest, Sha256};
     let component = Guest::default().component();
     let agent = sandbox(Limits::default()).load(&component).unwrap();
-    assert_eq!(
-        agent.sha256().as_slice(),
-        Sha256::digest(&component).as_slice()
-    );
+    assert_eq!(agent.sha256().as_slice(), Sha256::digest(&component).as_slice());
 }
 
 #[test]
 fn threads_share_a_sandbox_and_play_the_same() {
-    let guest = Guest {
-        act: LOOK_AND_SPOIL,
-        ..Guest::default()
-    }
-    .component();
+    let guest = Guest { act: LOOK_AND_SPOIL, ..Guest::default() }.component();
     let sandbox = sandbox(Limits::default());
     let agent = sandbox.load(&guest).unwrap();
     let first = play(&sandbox, &agent, &Grants::default(), 3);

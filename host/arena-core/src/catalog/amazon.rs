@@ -41,10 +41,7 @@ pub const DESCRIPTION_CHARS_MIN: usize = 5;
 /// A file or one of its rows cannot be read, titles repeat, or there is too much or nothing.
 pub fn import(files: &[(String, String)]) -> Result<Catalog, CatalogError> {
     if files.len() > FILES_MAX {
-        return Err(CatalogError::TooManyFiles {
-            found: files.len(),
-            max: FILES_MAX,
-        });
+        return Err(CatalogError::TooManyFiles { found: files.len(), max: FILES_MAX });
     }
     let mut by_name = BTreeMap::new();
     for (file, json) in files {
@@ -57,15 +54,9 @@ pub fn import(files: &[(String, String)]) -> Result<Catalog, CatalogError> {
     for (file, json) in by_name {
         for (index, row) in read_file(file, json)?.into_iter().enumerate() {
             if entries.len() >= ITEMS_MAX as usize {
-                return Err(CatalogError::TooManyItems {
-                    file: file.to_owned(),
-                });
+                return Err(CatalogError::TooManyItems { file: file.to_owned() });
             }
-            let fields = Fields {
-                file,
-                index,
-                values: &row.0,
-            };
+            let fields = Fields { file, index, values: &row.0 };
             let entry = fields.entry()?;
             // The whole title counts: two long ones may be equal up to where they are cut.
             let title = fields.filled("title")?.to_owned();
@@ -79,10 +70,7 @@ pub fn import(files: &[(String, String)]) -> Result<Catalog, CatalogError> {
     if entries.is_empty() {
         return Err(CatalogError::Empty);
     }
-    Ok(Catalog {
-        name: "amazon-history-price".to_owned(),
-        entries,
-    })
+    Ok(Catalog { name: "amazon-history-price".to_owned(), entries })
 }
 
 fn read_file(file: &str, json: &str) -> Result<Vec<Row>, CatalogError> {
@@ -91,17 +79,11 @@ fn read_file(file: &str, json: &str) -> Result<Vec<Row>, CatalogError> {
         !stem.is_empty() && stem.bytes().all(allowed)
     });
     if !named || file.len() > FILE_NAME_BYTES_MAX {
-        return Err(CatalogError::FileName {
-            file: file.to_owned(),
-        });
+        return Err(CatalogError::FileName { file: file.to_owned() });
     }
     if json.len() > FILE_BYTES_MAX {
         let (bytes, max) = (json.len(), FILE_BYTES_MAX);
-        return Err(CatalogError::FileTooLarge {
-            file: file.to_owned(),
-            bytes,
-            max,
-        });
+        return Err(CatalogError::FileTooLarge { file: file.to_owned(), bytes, max });
     }
     serde_json::from_str(json).map_err(|error| {
         let text = error.to_string();
@@ -116,12 +98,7 @@ fn read_file(file: &str, json: &str) -> Result<Vec<Row>, CatalogError> {
 }
 
 fn field_error(file: &str, index: usize, field: &str, detail: String) -> CatalogError {
-    CatalogError::Field {
-        file: file.to_owned(),
-        index,
-        field: field.to_owned(),
-        detail,
-    }
+    CatalogError::Field { file: file.to_owned(), index, field: field.to_owned(), detail }
 }
 
 /// The fields of one row, and where it stands.
@@ -152,11 +129,7 @@ impl Fields<'_> {
             description: clean(self.description()?, Item::DESCRIPTION_BYTES_MAX, true),
             list_price,
         };
-        Ok(CatalogEntry {
-            item,
-            cost,
-            budget: Budget::Factor,
-        })
+        Ok(CatalogEntry { item, cost, budget: Budget::Factor })
     }
 
     /// Returns the description, or the features where it is too short to say anything.
@@ -174,27 +147,16 @@ impl Fields<'_> {
         match price.cents() {
             0 => Err(error(format!("`{price}` is not a positive price"))),
             1..=PRICE_CENTS_MAX => Ok(price),
-            _ => Err(error(format!(
-                "`{price}` is above `{}`",
-                Price(PRICE_CENTS_MAX)
-            ))),
+            _ => Err(error(format!("`{price}` is above `{}`", Price(PRICE_CENTS_MAX)))),
         }
     }
 
     fn filled(&self, field: &str) -> Result<&str, CatalogError> {
         match self.text(field)? {
-            None => Err(field_error(
-                self.file,
-                self.index,
-                field,
-                "is missing".to_owned(),
-            )),
-            Some(text) if text.trim().is_empty() => Err(field_error(
-                self.file,
-                self.index,
-                field,
-                "is empty".to_owned(),
-            )),
+            None => Err(field_error(self.file, self.index, field, "is missing".to_owned())),
+            Some(text) if text.trim().is_empty() => {
+                Err(field_error(self.file, self.index, field, "is empty".to_owned()))
+            }
             Some(text) => Ok(text),
         }
     }

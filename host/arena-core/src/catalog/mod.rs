@@ -70,7 +70,8 @@ impl Budget {
             Budget::Fixed(budget) => budget,
             Budget::Factor => {
                 let milli_cents = u64::from(list_price.cents()) * u64::from(factor_milli);
-                Price(u32::try_from(milli_cents.div_ceil(1_000)).expect("catalog prices and factors are bounded"))
+                let cents = u32::try_from(milli_cents.div_ceil(1_000));
+                Price(cents.expect("catalog prices and factors are bounded"))
             }
         }
     }
@@ -158,38 +159,18 @@ impl fmt::Display for CatalogError {
             CatalogError::FileTooLarge { file, bytes, max } => {
                 write!(f, "`{file}` has `{bytes}` bytes, at most `{max}` are read")
             }
-            CatalogError::Json {
-                file,
-                line,
-                column,
-                detail,
-            } => {
+            CatalogError::Json { file, line, column, detail } => {
                 write!(f, "`{file}`, line {line}, column {column}: {detail}")
             }
-            CatalogError::Field {
-                file,
-                index,
-                field,
-                detail,
-            } => {
-                write!(
-                    f,
-                    "`{file}`, item {index}, field `{}`: {detail}",
-                    field.escape_debug()
-                )
+            CatalogError::Field { file, index, field, detail } => {
+                write!(f, "`{file}`, item {index}, field `{}`: {detail}", field.escape_debug())
             }
             CatalogError::TooManyItems { file } => {
-                write!(
-                    f,
-                    "`{file}` brings the catalog to more than `{ITEMS_MAX}` items"
-                )
+                write!(f, "`{file}` brings the catalog to more than `{ITEMS_MAX}` items")
             }
             CatalogError::Empty => write!(f, "there is no item to play"),
             CatalogError::SampleTooLarge { sample, available } => {
-                write!(
-                    f,
-                    "a sample of `{sample}` items cannot be drawn from `{available}`"
-                )
+                write!(f, "a sample of `{sample}` items cannot be drawn from `{available}`")
             }
         }
     }
@@ -219,11 +200,8 @@ impl Catalog {
         sample: Option<u32>,
         seed: u64,
     ) -> Result<Catalog, CatalogError> {
-        let mut entries: Vec<&CatalogEntry> = self
-            .entries
-            .iter()
-            .filter(|entry| split_has(split, &entry.item.id))
-            .collect();
+        let mut entries: Vec<&CatalogEntry> =
+            self.entries.iter().filter(|entry| split_has(split, &entry.item.id)).collect();
         if let Some(sample) = sample {
             let available = entries.len();
             let bound = u32::try_from(available).expect("catalogs are bounded");
@@ -231,19 +209,13 @@ impl Catalog {
                 return Err(CatalogError::SampleTooLarge { sample, available });
             }
             let drawn = Stream::derive(seed, "sample", &[]).sample(bound, sample);
-            entries = drawn
-                .into_iter()
-                .map(|place| entries[place as usize])
-                .collect();
+            entries = drawn.into_iter().map(|place| entries[place as usize]).collect();
         }
         if entries.is_empty() {
             return Err(CatalogError::Empty);
         }
         let entries = entries.into_iter().cloned().collect();
-        Ok(Catalog {
-            name: self.name.clone(),
-            entries,
-        })
+        Ok(Catalog { name: self.name.clone(), entries })
     }
 }
 
@@ -253,9 +225,7 @@ pub fn is_test_item(id: &str) -> bool {
     hash.update(b"arena/split/v1\0");
     hash.update(id.as_bytes());
     let digest: [u8; 32] = hash.finalize().into();
-    let (head, _) = digest
-        .split_first_chunk::<8>()
-        .expect("a digest has 32 bytes");
+    let (head, _) = digest.split_first_chunk::<8>().expect("a digest has 32 bytes");
     let threshold = (u128::from(TEST_SHARE[0]) << 64) / u128::from(TEST_SHARE[1]);
     u128::from(u64::from_be_bytes(*head)) < threshold
 }
@@ -301,21 +271,11 @@ pub fn draw_scenario(
         OpenerConfig::Drawn => Role::BOTH[usize::from(stream.below(2) == 1)],
     };
     let horizon = draw_horizon(config.rules.horizon, &mut stream);
-    Scenario {
-        item: entry.item.clone(),
-        budget,
-        cost: entry.cost,
-        opener,
-        horizon,
-    }
+    Scenario { item: entry.item.clone(), budget, cost: entry.cost, opener, horizon }
 }
 
 fn draw_factor(kind: &CatalogKind, stream: &mut Stream) -> u32 {
-    let CatalogKind::AmazonHistoryPrice {
-        budget_factor_milli: [low, high],
-        ..
-    } = kind
-    else {
+    let CatalogKind::AmazonHistoryPrice { budget_factor_milli: [low, high], .. } = kind else {
         panic!("a catalog with budget factors comes with a file that gives them");
     };
     if low == high {
@@ -327,20 +287,11 @@ fn draw_factor(kind: &CatalogKind, stream: &mut Stream) -> u32 {
 
 fn draw_horizon(config: HorizonConfig, stream: &mut Stream) -> Horizon {
     match config {
-        HorizonConfig::Fixed { turns } => Horizon {
-            turn_limit: turns,
-            hidden: false,
-        },
-        HorizonConfig::Geometric {
-            mean_turns,
-            max_turns,
-        } => {
+        HorizonConfig::Fixed { turns } => Horizon { turn_limit: turns, hidden: false },
+        HorizonConfig::Geometric { mean_turns, max_turns } => {
             let ends = |_: &u32| stream.below(u64::from(mean_turns)) == 0;
             let turn_limit = (1..max_turns).find(ends).unwrap_or(max_turns);
-            Horizon {
-                turn_limit,
-                hidden: true,
-            }
+            Horizon { turn_limit, hidden: true }
         }
     }
 }

@@ -57,22 +57,13 @@ const BUDGET_SHARE_MIN: u64 = 600;
 /// # Panics
 /// If there are no or more than [`ITEMS_MAX`] items, or the share is more than 1,000.
 pub fn generate(items: u32, infeasible_milli: u32, seed: u64) -> Catalog {
-    assert!(
-        (1..=ITEMS_MAX).contains(&items),
-        "the number of items is bounded"
-    );
-    assert!(
-        infeasible_milli <= 1_000,
-        "a share is at most 1,000 thousandths"
-    );
+    assert!((1..=ITEMS_MAX).contains(&items), "the number of items is bounded");
+    assert!(infeasible_milli <= 1_000, "a share is at most 1,000 thousandths");
     let rounded = (u64::from(items) * u64::from(infeasible_milli) + 500) / 1_000;
     let count = u32::try_from(rounded).expect("a share of a number of 32 bits");
     let infeasible = Stream::derive(seed, "synthetic-infeasible", &[]).sample(items, count);
     let entry = |index: u32| entry(index, infeasible.binary_search(&index).is_err(), seed);
-    Catalog {
-        name: "synthetic".to_owned(),
-        entries: (0..items).map(entry).collect(),
-    }
+    Catalog { name: "synthetic".to_owned(), entries: (0..items).map(entry).collect() }
 }
 
 /// Generates item `index` from the stream `synthetic` at its index. Draws are in this order:
@@ -85,10 +76,7 @@ fn entry(index: u32, feasible: bool, seed: u64) -> CatalogEntry {
     let shifted = reflect(rank, stream.between(0, 2 * RANK_SHIFT));
     let cost = list_price * interpolate(&COST_QUANTILES, shifted) / 1_000_000;
     let budget = if feasible {
-        stream.between(
-            (cost + 1).max(list_price * BUDGET_SHARE_MIN / 1_000),
-            list_price,
-        )
+        stream.between((cost + 1).max(list_price * BUDGET_SHARE_MIN / 1_000), list_price)
     } else {
         stream.between(cost * BUDGET_SHARE_MIN / 1_000, cost - 1)
     };
@@ -128,11 +116,7 @@ fn describe(index: u32, list_price: Price, stream: &mut Stream) -> Item {
     let model = stream.between(100, 999);
     let first = pick(&FEATURES, stream);
     let second = pick(&FEATURES, stream);
-    let also = if first == second {
-        "sold as one piece"
-    } else {
-        second
-    };
+    let also = if first == second { "sold as one piece" } else { second };
     Item {
         id: format!("synthetic/{index}"),
         title: format!("{brand} {model} {quality} {thing}"),
@@ -150,94 +134,14 @@ fn pick<'a, T>(values: &'a [T], stream: &mut Stream) -> &'a T {
 }
 
 const CATEGORIES: [(&str, [&str; 6]); 8] = [
-    (
-        "audio",
-        [
-            "headphones",
-            "speaker",
-            "turntable",
-            "microphone",
-            "amplifier",
-            "radio",
-        ],
-    ),
-    (
-        "garden",
-        [
-            "hedge trimmer",
-            "hose reel",
-            "greenhouse",
-            "bench",
-            "lantern",
-            "wheelbarrow",
-        ],
-    ),
-    (
-        "kitchen",
-        [
-            "kettle",
-            "blender",
-            "knife block",
-            "coffee grinder",
-            "toaster",
-            "scale",
-        ],
-    ),
-    (
-        "office",
-        [
-            "desk lamp",
-            "chair",
-            "label printer",
-            "shredder",
-            "whiteboard",
-            "shelf",
-        ],
-    ),
-    (
-        "outdoors",
-        [
-            "tent",
-            "sleeping bag",
-            "head torch",
-            "rucksack",
-            "camp stove",
-            "hammock",
-        ],
-    ),
-    (
-        "sports",
-        [
-            "rowing machine",
-            "bicycle helmet",
-            "yoga mat",
-            "racket",
-            "kettlebell",
-            "skates",
-        ],
-    ),
-    (
-        "tools",
-        [
-            "drill",
-            "workbench",
-            "laser level",
-            "socket set",
-            "sander",
-            "vice",
-        ],
-    ),
-    (
-        "toys",
-        [
-            "train set",
-            "puzzle",
-            "building kit",
-            "kite",
-            "board game",
-            "telescope",
-        ],
-    ),
+    ("audio", ["headphones", "speaker", "turntable", "microphone", "amplifier", "radio"]),
+    ("garden", ["hedge trimmer", "hose reel", "greenhouse", "bench", "lantern", "wheelbarrow"]),
+    ("kitchen", ["kettle", "blender", "knife block", "coffee grinder", "toaster", "scale"]),
+    ("office", ["desk lamp", "chair", "label printer", "shredder", "whiteboard", "shelf"]),
+    ("outdoors", ["tent", "sleeping bag", "head torch", "rucksack", "camp stove", "hammock"]),
+    ("sports", ["rowing machine", "bicycle helmet", "yoga mat", "racket", "kettlebell", "skates"]),
+    ("tools", ["drill", "workbench", "laser level", "socket set", "sander", "vice"]),
+    ("toys", ["train set", "puzzle", "building kit", "kite", "board game", "telescope"]),
 ];
 
 const BRANDS: [&str; 16] = [

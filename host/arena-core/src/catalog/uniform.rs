@@ -14,22 +14,11 @@ use crate::seed::Stream;
 /// # Panics
 /// If there are no or more than [`ITEMS_MAX`] items, or not `low < high <= PRICE_CENTS_MAX`.
 pub fn generate(items: u32, low: Price, high: Price, seed: u64) -> Catalog {
-    assert!(
-        (1..=ITEMS_MAX).contains(&items),
-        "the number of items is bounded"
-    );
+    assert!((1..=ITEMS_MAX).contains(&items), "the number of items is bounded");
     assert!(low < high, "the range of reserves is not empty");
-    assert!(
-        high.cents() <= PRICE_CENTS_MAX,
-        "catalog prices are bounded"
-    );
-    let entries = (0..items)
-        .map(|index| entry(index, low, high, seed))
-        .collect();
-    Catalog {
-        name: "uniform".to_owned(),
-        entries,
-    }
+    assert!(high.cents() <= PRICE_CENTS_MAX, "catalog prices are bounded");
+    let entries = (0..items).map(|index| entry(index, low, high, seed)).collect();
+    Catalog { name: "uniform".to_owned(), entries }
 }
 
 fn entry(index: u32, low: Price, high: Price, seed: u64) -> CatalogEntry {
@@ -49,9 +38,5 @@ fn entry(index: u32, low: Price, high: Price, seed: u64) -> CatalogEntry {
         ),
         list_price: high,
     };
-    CatalogEntry {
-        item,
-        cost,
-        budget: Budget::Fixed(budget),
-    }
+    CatalogEntry { item, cost, budget: Budget::Fixed(budget) }
 }

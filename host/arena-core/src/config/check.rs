@@ -48,9 +48,7 @@ fn parse(text: &str) -> Checked<TournamentConfig> {
 
 fn check(raw: RawConfig) -> Checked<TournamentConfig> {
     let name = check_name(&raw.name)?;
-    let schedule = raw
-        .schedule
-        .map_or(ScheduleKind::RoundRobin, ScheduleKind::from);
+    let schedule = raw.schedule.map_or(ScheduleKind::RoundRobin, ScheduleKind::from);
     let self_play = raw.self_play.unwrap_or(false);
     let repetitions = number_or(&raw.repetitions, 1..=REPETITIONS_MAX, 1)?;
     let rules = check_rules(raw.rules)?;
@@ -115,18 +113,14 @@ fn default_rules(set: RuleSet) -> RulesConfig {
             regulation: [Regulation::Refuse, Regulation::Refuse],
             retries: RETRIES,
             opener: OpenerConfig::Drawn,
-            horizon: HorizonConfig::Fixed {
-                turns: STANDARD_TURNS,
-            },
+            horizon: HorizonConfig::Fixed { turns: STANDARD_TURNS },
         },
         RuleSet::AmazonHistoryPrice => RulesConfig {
             set,
             regulation: [Regulation::Penalise, Regulation::Refuse],
             retries: RETRIES,
             opener: OpenerConfig::Buyer,
-            horizon: HorizonConfig::Fixed {
-                turns: AMAZON_TURNS,
-            },
+            horizon: HorizonConfig::Fixed { turns: AMAZON_TURNS },
         },
     }
 }
@@ -134,16 +128,13 @@ fn default_rules(set: RuleSet) -> RulesConfig {
 fn check_horizon(given: &Spanned<RawHorizon>) -> Checked<HorizonConfig> {
     let raw = given.get_ref();
     match (&raw.turns, &raw.mean_turns, &raw.max_turns) {
-        (Some(turns), None, None) => Ok(HorizonConfig::Fixed {
-            turns: number(turns, 1..=TURN_LIMIT_MAX)?,
-        }),
+        (Some(turns), None, None) => {
+            Ok(HorizonConfig::Fixed { turns: number(turns, 1..=TURN_LIMIT_MAX)? })
+        }
         (None, Some(mean), Some(max)) => {
             let max_turns = number(max, 2..=TURN_LIMIT_MAX)?;
             let mean_turns = number(mean, 2..=max_turns)?;
-            Ok(HorizonConfig::Geometric {
-                mean_turns,
-                max_turns,
-            })
+            Ok(HorizonConfig::Geometric { mean_turns, max_turns })
         }
         _ => Err(Mistake::at(given.span(), "not a horizon".to_owned()).hint(
             "give `{ turns = 20 }`, or `{ mean_turns = 20, max_turns = 60 }` for a hidden one"
@@ -187,10 +178,7 @@ fn check_limits(raw: RawLimits) -> Checked<Limits> {
 
 fn check_limits_together(raw: &RawLimits, limits: &Limits) -> Checked<()> {
     let span = |first: &Given<i128>, second: &Given<i128>| {
-        first
-            .as_ref()
-            .or(second.as_ref())
-            .map_or(0..0, Spanned::span)
+        first.as_ref().or(second.as_ref()).map_or(0..0, Spanned::span)
     };
     if limits.fuel_match_max < limits.fuel_turn_max {
         let (whole, turn) = (limits.fuel_match_max, limits.fuel_turn_max);
@@ -198,16 +186,12 @@ fn check_limits_together(raw: &RawLimits, limits: &Limits) -> Checked<()> {
         return Err(Mistake::at(span(&raw.fuel_match, &raw.fuel_turn), message)
             .hint("a match needs at least the fuel of one turn".to_owned()));
     }
-    let reply_bytes = limits
-        .talk_bytes_max
-        .saturating_add(limits::REPLY_FRAME_BYTES);
+    let reply_bytes = limits.talk_bytes_max.saturating_add(limits::REPLY_FRAME_BYTES);
     if limits.lifted_bytes_max < reply_bytes {
         let (lifted, talk) = (limits.lifted_bytes_max, limits.talk_bytes_max);
         let message = format!("`{lifted}` lifted bytes cannot carry `{talk}` bytes of talk");
-        return Err(
-            Mistake::at(span(&raw.lifted_bytes, &raw.talk_bytes), message)
-                .hint(format!("`lifted_bytes` of `{reply_bytes}` would do")),
-        );
+        return Err(Mistake::at(span(&raw.lifted_bytes, &raw.talk_bytes), message)
+            .hint(format!("`lifted_bytes` of `{reply_bytes}` would do")));
     }
     Ok(())
 }

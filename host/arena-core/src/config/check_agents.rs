@@ -17,23 +17,14 @@ pub(super) fn check_models(raw: Vec<Spanned<RawModel>>) -> Checked<Vec<ModelConf
     let mut names = BTreeSet::new();
     for given in raw {
         if models.len() >= MODELS_MAX {
-            return Err(Mistake::at(
-                given.span(),
-                format!("more than `{MODELS_MAX}` models"),
-            ));
+            return Err(Mistake::at(given.span(), format!("more than `{MODELS_MAX}` models")));
         }
         let raw = given.into_inner();
         let name = check_name(&raw.name)?;
         if !names.insert(name.clone()) {
-            return Err(Mistake::at(
-                raw.name.span(),
-                format!("a second model named `{name}`"),
-            ));
+            return Err(Mistake::at(raw.name.span(), format!("a second model named `{name}`")));
         }
-        models.push(ModelConfig {
-            name,
-            script: check_path(&raw.script)?,
-        });
+        models.push(ModelConfig { name, script: check_path(&raw.script)? });
     }
     Ok(models)
 }
@@ -48,10 +39,7 @@ pub(super) fn check_agents(
     let mut names = BTreeSet::new();
     for given in given.get_ref() {
         if agents.len() >= AGENTS_MAX {
-            return Err(Mistake::at(
-                given.span(),
-                format!("more than `{AGENTS_MAX}` agents"),
-            ));
+            return Err(Mistake::at(given.span(), format!("more than `{AGENTS_MAX}` agents")));
         }
         let agent = check_agent(given.get_ref(), schedule, models)?;
         if !names.insert(agent.name.clone()) {
@@ -64,10 +52,7 @@ pub(super) fn check_agents(
         Ok(()) => Ok(agents),
         Err((message, hint)) => {
             let mistake = Mistake::at(given.span(), message).hint(hint.to_owned());
-            Err(Mistake {
-                key: Some("agents"),
-                ..mistake
-            })
+            Err(Mistake { key: Some("agents"), ..mistake })
         }
     }
 }
@@ -83,18 +68,15 @@ fn check_agent_counts(
         ScheduleKind::RoundRobin if agent_count == 0 => {
             Err(("no agent".to_owned(), "add an `[[agents]]` table"))
         }
-        ScheduleKind::RoundRobin if agent_count == 1 && !self_play => Err((
-            "one agent meets nobody".to_owned(),
-            "add a second one, or `self_play = true`",
-        )),
-        ScheduleKind::Gauntlet if candidate_count == 0 => Err((
-            "a gauntlet without a candidate".to_owned(),
-            "mark one `candidate = true`",
-        )),
-        ScheduleKind::Gauntlet if candidate_count == agent_count => Err((
-            "a gauntlet without a field".to_owned(),
-            "add agents that are no candidates",
-        )),
+        ScheduleKind::RoundRobin if agent_count == 1 && !self_play => {
+            Err(("one agent meets nobody".to_owned(), "add a second one, or `self_play = true`"))
+        }
+        ScheduleKind::Gauntlet if candidate_count == 0 => {
+            Err(("a gauntlet without a candidate".to_owned(), "mark one `candidate = true`"))
+        }
+        ScheduleKind::Gauntlet if candidate_count == agent_count => {
+            Err(("a gauntlet without a field".to_owned(), "add agents that are no candidates"))
+        }
         _ => Ok(()),
     }
 }
@@ -121,14 +103,11 @@ fn check_agent(
                 false => suggestion(model, &names),
             };
             return Err(
-                Mistake::at(given.span(), format!("no model is named `{model}`")).hint(hint),
+                Mistake::at(given.span(), format!("no model is named `{model}`")).hint(hint)
             );
         }
         if granted.contains(model) {
-            return Err(Mistake::at(
-                given.span(),
-                format!("`{model}` is granted twice"),
-            ));
+            return Err(Mistake::at(given.span(), format!("`{model}` is granted twice")));
         }
         granted.push(model.clone());
     }

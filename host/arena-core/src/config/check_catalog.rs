@@ -61,11 +61,7 @@ pub(super) fn check_catalog(given: &Spanned<RawCatalog>) -> Checked<CatalogConfi
         None => None,
         Some(sample) => Some(check_sample(sample, &kind, split)?),
     };
-    Ok(CatalogConfig {
-        kind,
-        split,
-        sample,
-    })
+    Ok(CatalogConfig { kind, split, sample })
 }
 
 /// Checks a sample against what it is drawn from, as far as the file alone tells.
@@ -88,36 +84,18 @@ fn check_catalog_keys(raw: &RawCatalog) -> Checked<()> {
     };
     use RawCatalogKind::{AmazonHistoryPrice, Synthetic, Uniform};
     let given = [
-        span(
-            raw.items.as_ref().map(Spanned::span),
-            "items",
-            &[Synthetic, Uniform],
-        ),
-        span(
-            raw.infeasible_share.as_ref().map(Spanned::span),
-            "infeasible_share",
-            &[Synthetic],
-        ),
+        span(raw.items.as_ref().map(Spanned::span), "items", &[Synthetic, Uniform]),
+        span(raw.infeasible_share.as_ref().map(Spanned::span), "infeasible_share", &[Synthetic]),
         span(raw.low.as_ref().map(Spanned::span), "low", &[Uniform]),
         span(raw.high.as_ref().map(Spanned::span), "high", &[Uniform]),
-        span(
-            raw.folder.as_ref().map(Spanned::span),
-            "folder",
-            &[AmazonHistoryPrice],
-        ),
-        span(
-            raw.budget_factor.as_ref().map(Spanned::span),
-            "budget_factor",
-            &[AmazonHistoryPrice],
-        ),
+        span(raw.folder.as_ref().map(Spanned::span), "folder", &[AmazonHistoryPrice]),
+        span(raw.budget_factor.as_ref().map(Spanned::span), "budget_factor", &[AmazonHistoryPrice]),
     ];
     for (span, key, kinds) in given.into_iter().flatten() {
         if !kinds.contains(&raw.kind) {
             let message = format!("`{key}` has no effect on kind `{}`", raw.kind.name());
-            let names: Vec<String> = kinds
-                .iter()
-                .map(|kind| format!("`{}`", kind.name()))
-                .collect();
+            let names: Vec<String> =
+                kinds.iter().map(|kind| format!("`{}`", kind.name())).collect();
             let hint = format!("it belongs to kind {}", names.join(" and "));
             return Err(Mistake::at(span, message).hint(hint));
         }

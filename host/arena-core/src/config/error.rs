@@ -50,19 +50,11 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub(super) fn at(span: Range<usize>, message: String) -> Mistake {
-        Mistake {
-            span,
-            message,
-            hint: None,
-            key: None,
-        }
+        Mistake { span, message, hint: None, key: None }
     }
 
     pub(super) fn hint(self, hint: String) -> Mistake {
-        Mistake {
-            hint: Some(hint),
-            ..self
-        }
+        Mistake { hint: Some(hint), ..self }
     }
 
     /// Rewrites what the TOML reader says in the words of this program.
@@ -87,9 +79,7 @@ impl Mistake {
             let key = text.get(span.clone()).unwrap_or_default();
             return Mistake::at(span, format!("duplicate key `{key}`"));
         }
-        match message
-            .strip_prefix("invalid type: ")
-            .and_then(|rest| rest.split_once(", expected "))
+        match message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
         {
             Some((found, expected)) => Mistake::wrong_type(span, found, expected),
             None => Mistake::at(span, message.to_owned()),
@@ -104,10 +94,8 @@ impl Mistake {
             "a string" => "text".to_owned(),
             other => other.to_owned(),
         };
-        let mistake = Mistake::at(
-            span,
-            format!("expected {}, found {}", plain(expected), plain(found)),
-        );
+        let mistake =
+            Mistake::at(span, format!("expected {}, found {}", plain(expected), plain(found)));
         match (expected, found) {
             ("a sequence", "map") => {
                 mistake.hint("tables of a list have double brackets, as in `[[agents]]`".to_owned())
@@ -167,21 +155,15 @@ pub(super) fn suggestion(found: &str, known: &[&str]) -> String {
     if let Some(word) = known.iter().find(begun) {
         return format!("did you mean `{word}`?");
     }
-    let nearest = known
-        .iter()
-        .map(|word| (distance(found, word), *word))
-        .min();
+    let nearest = known.iter().map(|word| (distance(found, word), *word)).min();
     match nearest {
         // A third of the letters wrong is a slip, more is another word.
         Some((steps, word)) if steps * 3 <= found.len().max(word.len()) => {
             format!("did you mean `{word}`?")
         }
         Some(_) => {
-            let listed: Vec<String> = known
-                .iter()
-                .take(LISTED_WORDS_MAX)
-                .map(|word| format!("`{word}`"))
-                .collect();
+            let listed: Vec<String> =
+                known.iter().take(LISTED_WORDS_MAX).map(|word| format!("`{word}`")).collect();
             format!("known here: {}", listed.join(", "))
         }
         None => "nothing is known here".to_owned(),
@@ -224,9 +206,7 @@ fn covers(outer: &Range<usize>, inner: &Range<usize>) -> bool {
 
 /// Returns the path of the innermost key at a place; empty where the text is not TOML.
 fn key_at(text: &str, span: &Range<usize>) -> String {
-    DeTable::parse(text)
-        .map(|table| key_in_table(table.get_ref(), span))
-        .unwrap_or_default()
+    DeTable::parse(text).map(|table| key_in_table(table.get_ref(), span)).unwrap_or_default()
 }
 
 /// Returns the path of the innermost key whose name or value covers a span.

@@ -111,12 +111,7 @@ impl MatchShape {
             HorizonConfig::Fixed { turns } => turns,
             HorizonConfig::Geometric { max_turns, .. } => max_turns,
         };
-        MatchShape {
-            turn_limit,
-            retries: rules.retries,
-            models,
-            training,
-        }
+        MatchShape { turn_limit, retries: rules.retries, models, training }
     }
 }
 
@@ -142,17 +137,9 @@ impl Limits {
         // Each note costs a host call, and its length even where it is empty.
         let notes = u64::from(self.trace_bytes_max) + u64::from(self.host_calls_max) * LENGTH_BYTES;
         let reply = MODEL_CALL_BYTES + MODEL_REPLY_BYTES_MAX;
-        let models = if shape.models {
-            u64::from(self.model_calls_max) * reply
-        } else {
-            0
-        };
+        let models = if shape.models { u64::from(self.model_calls_max) * reply } else { 0 };
         let metric = METRIC_NAME_BYTES_MAX + 2 * LENGTH_BYTES;
-        let metrics = if shape.training {
-            METRICS_MAX * metric
-        } else {
-            0
-        };
+        let metrics = if shape.training { METRICS_MAX * metric } else { 0 };
         // A fault can leave one turn more than are delivered.
         FIXED_BYTES + (u64::from(shape.turn_limit) + 1) * turn + 2 * (notes + models + metrics)
     }

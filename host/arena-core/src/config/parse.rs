@@ -58,10 +58,7 @@ pub(super) struct RawRules {
 }
 
 #[derive(Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "a table such as { buyer = \"refuse\" }"
-)]
+#[serde(deny_unknown_fields, expecting = "a table such as { buyer = \"refuse\" }")]
 pub(super) struct RawRegulation {
     pub(super) buyer: Option<Regulation>,
     pub(super) seller: Option<Regulation>,
@@ -244,10 +241,7 @@ impl<'de> Deserialize<'de> for Factor {
             }
 
             fn visit_f64<E: Error>(self, value: f64) -> Result<Factor, E> {
-                Ok(Factor {
-                    low: Decimal(value),
-                    high: Decimal(value),
-                })
+                Ok(Factor { low: Decimal(value), high: Decimal(value) })
             }
 
             fn visit_i64<E: Error>(self, value: i64) -> Result<Factor, E> {

@@ -28,10 +28,7 @@ pub(super) fn check_path(given: &Spanned<String>) -> Checked<String> {
     check_length(given, 1..=PATH_BYTES_MAX)?;
     let path = given.get_ref();
     if path.contains('\0') {
-        return Err(Mistake::at(
-            given.span(),
-            "a path holds no zero byte".to_owned(),
-        ));
+        return Err(Mistake::at(given.span(), "a path holds no zero byte".to_owned()));
     }
     Ok(path.clone())
 }
@@ -42,10 +39,7 @@ pub(super) fn check_length(given: &Spanned<String>, range: RangeInclusive<usize>
         return Ok(());
     }
     let (low, high) = range.into_inner();
-    Err(Mistake::at(
-        given.span(),
-        format!("`{bytes}` bytes, not `{low}` to `{high}`"),
-    ))
+    Err(Mistake::at(given.span(), format!("`{bytes}` bytes, not `{low}` to `{high}`")))
 }
 
 pub(super) fn price(given: &Spanned<String>) -> Checked<Price> {
@@ -64,15 +58,12 @@ pub(super) fn milli(
     span: Range<usize>,
     range: RangeInclusive<u32>,
 ) -> Checked<u32> {
-    value
-        .milli(*range.end())
-        .filter(|milli| range.contains(milli))
-        .ok_or_else(|| {
-            let [low, high] = [range.start(), range.end()].map(|milli| f64::from(*milli) / 1_000.0);
-            let message =
-                format!("`{value}` is not from `{low}` to `{high}` with three decimals at most");
-            Mistake::at(span, message)
-        })
+    value.milli(*range.end()).filter(|milli| range.contains(milli)).ok_or_else(|| {
+        let [low, high] = [range.start(), range.end()].map(|milli| f64::from(*milli) / 1_000.0);
+        let message =
+            format!("`{value}` is not from `{low}` to `{high}` with three decimals at most");
+        Mistake::at(span, message)
+    })
 }
 
 pub(super) fn number<T>(given: &Spanned<i128>, range: RangeInclusive<T>) -> Checked<T>
@@ -84,10 +75,7 @@ where
         Ok(narrow) if range.contains(&narrow) => Ok(narrow),
         _ => {
             let (low, high) = (range.start(), range.end());
-            Err(Mistake::at(
-                given.span(),
-                format!("`{value}` is not from `{low}` to `{high}`"),
-            ))
+            Err(Mistake::at(given.span(), format!("`{value}` is not from `{low}` to `{high}`")))
         }
     }
 }
@@ -96,7 +84,5 @@ pub(super) fn number_or<T>(given: &Given<i128>, range: RangeInclusive<T>, defaul
 where
     T: TryFrom<i128> + PartialOrd + Display,
 {
-    given
-        .as_ref()
-        .map_or(Ok(default), |given| number(given, range))
+    given.as_ref().map_or(Ok(default), |given| number(given, range))
 }

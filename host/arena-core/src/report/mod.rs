@@ -195,9 +195,7 @@ impl Report {
         let comparisons = comparisons(tally, &ranked);
         let groups = groups_of(&ranked, &comparisons);
         for row in &mut rows {
-            let own = groups
-                .iter()
-                .filter(|group| group.agents.contains(&row.agent));
+            let own = groups.iter().filter(|group| group.agents.contains(&row.agent));
             row.group_letters = own.map(|group| group.letter.as_str()).collect();
         }
         Report {
@@ -241,10 +239,9 @@ fn rows(
     let mut rows: Vec<Row> = Vec::with_capacity(announcement.agents.len());
     for (agent, (entry, sums)) in (0_u16..).zip(announcement.agents.iter().zip(tally.agents())) {
         let metrics = sums.both_roles();
-        let faults = Fault::ALL.into_iter().map(|fault| FaultCount {
-            fault,
-            count: sums.faults[fault as usize],
-        });
+        let faults = Fault::ALL
+            .into_iter()
+            .map(|fault| FaultCount { fault, count: sums.faults[fault as usize] });
         rows.push(Row {
             rank: 0,
             agent,
@@ -313,12 +310,7 @@ fn groups_of(ranked: &[u16], comparisons: &[Comparison]) -> Vec<Group> {
 
 fn head_to_head(tally: &Tally, rows: &[Row]) -> Vec<Vec<Option<Meeting>>> {
     let order: Vec<u16> = rows.iter().map(|row| row.agent).collect();
-    let against_all = |row: u16| {
-        order
-            .iter()
-            .map(|column| meeting(tally, row, *column))
-            .collect()
-    };
+    let against_all = |row: u16| order.iter().map(|column| meeting(tally, row, *column)).collect();
     order.iter().map(|row| against_all(*row)).collect()
 }
 

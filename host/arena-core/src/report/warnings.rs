@@ -40,8 +40,7 @@ fn entered_twice(announcement: &Announcement) -> Vec<String> {
 fn without_matches(announcement: &Announcement, tally: &Tally) -> Vec<String> {
     let agents = announcement.agents.iter().zip(tally.agents());
     let idle = agents.filter(|(_, sums)| sums.both_roles().get(Metric::Reward).is_none());
-    idle.map(|(entry, _)| format!("`{}` has no match", entry.name))
-        .collect()
+    idle.map(|(entry, _)| format!("`{}` has no match", entry.name)).collect()
 }
 
 fn few_blocks(tally: &Tally) -> Option<String> {

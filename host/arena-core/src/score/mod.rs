@@ -186,22 +186,11 @@ fn measure_seat(record: &MatchRecord, role: Role) -> SeatMeasures {
         overpaid: overpaid(record, role),
         leak: leak(record, role),
         belief: belief_errors(record, role),
-        fuel: usage
-            .fuel_per_act
-            .iter()
-            .fold(0, |sum, fuel| fuel.saturating_add(sum)),
+        fuel: usage.fuel_per_act.iter().fold(0, |sum, fuel| fuel.saturating_add(sum)),
         act_count: count(usage.fuel_per_act.len()),
         model_calls: count(usage.model_calls.len()),
-        input_tokens: usage
-            .model_calls
-            .iter()
-            .map(|call| u64::from(call.input_tokens))
-            .sum(),
-        output_tokens: usage
-            .model_calls
-            .iter()
-            .map(|call| u64::from(call.output_tokens))
-            .sum(),
+        input_tokens: usage.model_calls.iter().map(|call| u64::from(call.input_tokens)).sum(),
+        output_tokens: usage.model_calls.iter().map(|call| u64::from(call.output_tokens)).sum(),
     }
 }
 
@@ -234,10 +223,7 @@ fn ratio(part: Price, whole: Price) -> Option<f64> {
 
 fn surplus_share(record: &MatchRecord, role: Role) -> Option<f64> {
     let room = record.budget.minus(record.cost);
-    let gain = record
-        .outcome
-        .deal_price()
-        .map_or(0, |price| gain_cents(record, role, price));
+    let gain = record.outcome.deal_price().map_or(0, |price| gain_cents(record, role, price));
     (room > 0).then(|| (gain as f64 / room as f64).clamp(-1.0, 2.0))
 }
 
@@ -359,9 +345,5 @@ fn belief_errors(record: &MatchRecord, role: Role) -> Option<BeliefErrors> {
     }
     let stated = f64::from(stated);
     let defined = stated > 0.0 && list > 0.0;
-    defined.then(|| BeliefErrors {
-        last,
-        mean: sum / stated,
-        crps: crps_sum / stated,
-    })
+    defined.then(|| BeliefErrors { last, mean: sum / stated, crps: crps_sum / stated })
 }

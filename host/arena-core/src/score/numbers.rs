@@ -30,9 +30,8 @@ const DIGITS_MAX: usize = 16;
 const GROUPS_MAX: usize = 8;
 
 /// Code points of the zero of each script whose ten digits are consecutive and are read.
-const ZEROS: [u32; 12] = [
-    0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6,
-];
+const ZEROS: [u32; 12] =
+    [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6];
 
 /// Returns how plainly `secret` stands in `talk`.
 pub fn leak_of(secret: Price, talk: &str) -> Leak {
@@ -56,9 +55,7 @@ fn digit_of(character: char) -> Option<u64> {
         return character.to_digit(10).map(u64::from);
     }
     let code = u32::from(character);
-    let zero = ZEROS
-        .iter()
-        .find(|zero| (**zero..**zero + 10).contains(&code))?;
+    let zero = ZEROS.iter().find(|zero| (**zero..**zero + 10).contains(&code))?;
     Some(u64::from(code - zero))
 }
 
@@ -131,11 +128,7 @@ impl Number {
                 self.overflown = true;
                 return;
             }
-            self.groups[self.length] = Group {
-                value: 0,
-                digits: 0,
-                mark,
-            };
+            self.groups[self.length] = Group { value: 0, digits: 0, mark };
             self.length += 1;
         }
         let group = &mut self.groups[self.length - 1];
@@ -168,15 +161,11 @@ impl Number {
             understood = true;
         }
         if let (true, Some(whole)) = (last.mark != '\'', grouped_whole(front)) {
-            see(whole
-                .saturating_mul(100)
-                .saturating_add(fraction_cents(last)));
+            see(whole.saturating_mul(100).saturating_add(fraction_cents(last)));
             understood = true;
         }
         if !understood {
-            groups
-                .iter()
-                .for_each(|group| see(group.value.saturating_mul(100)));
+            groups.iter().for_each(|group| see(group.value.saturating_mul(100)));
         }
         found
     }
@@ -244,13 +233,8 @@ mod tests {
         ] {
             assert_eq!(leak_in(talk), Leak::Exact, "{talk}");
         }
-        for talk in [
-            "about 1,120",
-            "1.1235k",
-            "1130 dollars",
-            "€1 115 or 1115",
-            "1.12 k, 1.12k",
-        ] {
+        for talk in ["about 1,120", "1.1235k", "1130 dollars", "€1 115 or 1115", "1.12 k, 1.12k"]
+        {
             assert_eq!(leak_in(talk), Leak::Near, "{talk}");
         }
         for talk in [

@@ -38,30 +38,18 @@ impl Estimate {
     pub fn new(value: Option<f64>, resampled: &[Option<f64>]) -> Estimate {
         let mut defined: Vec<f64> = resampled.iter().copied().flatten().collect();
         if value.is_none() || defined.is_empty() || defined.len() * 2 < resampled.len() {
-            return Estimate {
-                value,
-                low: None,
-                high: None,
-            };
+            return Estimate { value, low: None, high: None };
         }
         defined.sort_by(f64::total_cmp);
         let tail = (1.0 - COVERAGE) / 2.0;
         let low = Some(quantile(&defined, tail));
-        Estimate {
-            value,
-            low,
-            high: Some(quantile(&defined, 1.0 - tail)),
-        }
+        Estimate { value, low, high: Some(quantile(&defined, 1.0 - tail)) }
     }
 
     /// Returns the same estimate in another unit.
     pub fn scaled(self, factor: f64) -> Estimate {
         let scale = |value: Option<f64>| value.map(|value| value * factor);
-        Estimate {
-            value: scale(self.value),
-            low: scale(self.low),
-            high: scale(self.high),
-        }
+        Estimate { value: scale(self.value), low: scale(self.low), high: scale(self.high) }
     }
 }
 
@@ -99,9 +87,7 @@ impl Resamples {
             }
             counts
         };
-        Resamples {
-            counts: (0..wanted.min(RESAMPLES_MAX)).map(draw_one).collect(),
-        }
+        Resamples { counts: (0..wanted.min(RESAMPLES_MAX)).map(draw_one).collect() }
     }
 
     /// Returns, for each resample, how often each block stands in it.
@@ -139,10 +125,7 @@ mod tests {
         let close = |end: Option<f64>, tosses: f64| {
             end.is_some_and(|end| (end - tosses / 200.0).abs() <= 0.005)
         };
-        assert!(
-            close(found.low, 48.0) && close(found.high, 73.0),
-            "{found:?}"
-        );
+        assert!(close(found.low, 48.0) && close(found.high, 73.0), "{found:?}");
     }
 
     #[test]
@@ -154,14 +137,7 @@ mod tests {
     #[test]
     fn one_block_has_no_interval() {
         let found = interval(&[0.25], 200);
-        assert_eq!(
-            found,
-            Estimate {
-                value: Some(0.25),
-                low: None,
-                high: None
-            }
-        );
+        assert_eq!(found, Estimate { value: Some(0.25), low: None, high: None });
     }
 
     #[test]
@@ -169,11 +145,7 @@ mod tests {
         let draw = |seed| Resamples::draw(seed, &[true, false, true, true], 50).counts;
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
-        assert!(
-            draw(1)
-                .iter()
-                .all(|counts| counts.iter().sum::<u32>() == 3 && counts[1] == 0)
-        );
+        assert!(draw(1).iter().all(|counts| counts.iter().sum::<u32>() == 3 && counts[1] == 0));
     }
 
     #[test]

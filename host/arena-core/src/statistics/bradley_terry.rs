@@ -57,11 +57,7 @@ pub fn fit(agent_count: usize, duels: &[Duel], start: Option<&Fit>) -> Fit {
         Some(start) => [start.strengths.as_slice(), &[start.buyer_term]].concat(),
         None => vec![0.0; agent_count + 1],
     };
-    assert_eq!(
-        at.len(),
-        agent_count + 1,
-        "a start has as many strengths as there are agents"
-    );
+    assert_eq!(at.len(), agent_count + 1, "a start has as many strengths as there are agents");
     let mut worth = objective(&at, duels);
     for _ in 0..STEPS_MAX {
         let step = newton_step(&at, duels);
@@ -81,10 +77,7 @@ pub fn fit(agent_count: usize, duels: &[Duel], start: Option<&Fit>) -> Fit {
         }
     }
     let buyer_term = at.pop().expect("there is a role term after the strengths");
-    Fit {
-        strengths: at,
-        buyer_term,
-    }
+    Fit { strengths: at, buyer_term }
 }
 
 /// Returns the log-likelihood plus the log-prior, up to a constant.
@@ -103,9 +96,7 @@ fn objective(at: &[f64], duels: &[Duel]) -> f64 {
 }
 
 fn rated(duels: &[Duel]) -> impl Iterator<Item = &Duel> {
-    duels
-        .iter()
-        .filter(|duel| duel.buyer != duel.seller && duel.count > 0.0)
+    duels.iter().filter(|duel| duel.buyer != duel.seller && duel.count > 0.0)
 }
 
 fn lead(at: &[f64], duel: &Duel) -> f64 {
@@ -113,11 +104,7 @@ fn lead(at: &[f64], duel: &Duel) -> f64 {
 }
 
 fn ln_1p_exp(x: f64) -> f64 {
-    if x > 0.0 {
-        x + (-x).exp().ln_1p()
-    } else {
-        x.exp().ln_1p()
-    }
+    if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
 }
 
 /// Solves (−H) step = gradient.
@@ -150,9 +137,7 @@ fn solve(mut a: Vec<f64>, mut b: Vec<f64>) -> Vec<f64> {
     for row in 0..size {
         for column in 0..=row {
             let (head, tail) = (column * size, row * size);
-            let dot: f64 = (0..column)
-                .map(|place| a[head + place] * a[tail + place])
-                .sum();
+            let dot: f64 = (0..column).map(|place| a[head + place] * a[tail + place]).sum();
             let rest = a[tail + column] - dot;
             // The prior keeps every pivot at PRIOR_PRECISION or more, up to rounding.
             a[tail + column] = if row == column {
@@ -167,9 +152,7 @@ fn solve(mut a: Vec<f64>, mut b: Vec<f64>) -> Vec<f64> {
         b[row] = (b[row] - dot) / a[row * size + row];
     }
     for row in (0..size).rev() {
-        let dot: f64 = (row + 1..size)
-            .map(|place| a[place * size + row] * b[place])
-            .sum();
+        let dot: f64 = (row + 1..size).map(|place| a[place * size + row] * b[place]).sum();
         b[row] = (b[row] - dot) / a[row * size + row];
     }
     b
@@ -180,32 +163,17 @@ mod tests {
     use super::*;
 
     fn duel(buyer: usize, seller: usize, count: f64, won: f64) -> Duel {
-        Duel {
-            buyer,
-            seller,
-            count,
-            won,
-        }
+        Duel { buyer, seller, count, won }
     }
 
     #[test]
     fn two_agents_differ_by_the_log_odds_and_the_role_by_the_rest() {
         // As buyer, the first wins 3 of 4 and the second 2 of 3: with two agents the model is
         // saturated, so θ₀ − θ₁ + γ = ln 3 and θ₁ − θ₀ + γ = ln 2.
-        let found = fit(
-            2,
-            &[
-                duel(0, 1, 40_000.0, 30_000.0),
-                duel(1, 0, 30_000.0, 20_000.0),
-            ],
-            None,
-        );
+        let found = fit(2, &[duel(0, 1, 40_000.0, 30_000.0), duel(1, 0, 30_000.0, 20_000.0)], None);
         let lead = (3.0_f64.ln() - 2.0_f64.ln()) / 2.0;
         let role = (3.0_f64.ln() + 2.0_f64.ln()) / 2.0;
-        assert!(
-            (found.strengths[0] - found.strengths[1] - lead).abs() < 1e-4,
-            "{found:?}"
-        );
+        assert!((found.strengths[0] - found.strengths[1] - lead).abs() < 1e-4, "{found:?}");
         assert!((found.buyer_term - role).abs() < 1e-4, "{found:?}");
     }
 
@@ -220,22 +188,12 @@ mod tests {
 
     #[test]
     fn winning_everything_stays_finite_and_ordered() {
-        let all_won = [
-            duel(0, 1, 1e6, 1e6),
-            duel(1, 0, 1e6, 0.0),
-            duel(1, 2, 5.0, 5.0),
-        ];
+        let all_won = [duel(0, 1, 1e6, 1e6), duel(1, 0, 1e6, 0.0), duel(1, 2, 5.0, 5.0)];
         let found = fit(4, &all_won, None);
-        assert!(
-            found.strengths.iter().all(|strength| strength.is_finite()),
-            "{found:?}"
-        );
+        assert!(found.strengths.iter().all(|strength| strength.is_finite()), "{found:?}");
         assert!(found.strengths[0] > found.strengths[1], "{found:?}");
         assert!(found.strengths[1] > found.strengths[2], "{found:?}");
-        assert_eq!(
-            found.strengths[3], 0.0,
-            "who never played is where the prior is"
-        );
+        assert_eq!(found.strengths[3], 0.0, "who never played is where the prior is");
     }
 
     #[test]
@@ -254,26 +212,16 @@ mod tests {
             for change in [-1e-3, 1e-3] {
                 let mut moved = at.clone();
                 moved[place] += change;
-                assert!(
-                    objective(&moved, &duels) < best,
-                    "moving {place} by {change} is better"
-                );
+                assert!(objective(&moved, &duels) < best, "moving {place} by {change} is better");
             }
         }
     }
 
     #[test]
     fn a_far_start_ends_at_the_same_place() {
-        let duels = [
-            duel(0, 1, 10.0, 7.0),
-            duel(1, 2, 10.0, 6.0),
-            duel(2, 0, 10.0, 4.0),
-        ];
+        let duels = [duel(0, 1, 10.0, 7.0), duel(1, 2, 10.0, 6.0), duel(2, 0, 10.0, 4.0)];
         let near = fit(3, &duels, None);
-        let far = Fit {
-            strengths: vec![30.0, -20.0, 5.0],
-            buyer_term: -9.0,
-        };
+        let far = Fit { strengths: vec![30.0, -20.0, 5.0], buyer_term: -9.0 };
         let found = fit(3, &duels, Some(&far));
         for (a, b) in near.strengths.iter().zip(&found.strengths) {
             assert!((a - b).abs() < 1e-6, "{near:?} {found:?}");

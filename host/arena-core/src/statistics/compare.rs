@@ -43,11 +43,7 @@ pub fn difference(first: &[Mean], second: &[Mean]) -> Option<Difference> {
         }
     }
     if block_count < 2 {
-        return Some(Difference {
-            value,
-            standard_error: None,
-            p: 1.0,
-        });
+        return Some(Difference { value, standard_error: None, p: 1.0 });
     }
     let blocks = f64::from(block_count);
     let standard_error = (blocks / (blocks - 1.0) * squares).sqrt();
@@ -57,11 +53,7 @@ pub fn difference(first: &[Mean], second: &[Mean]) -> Option<Difference> {
         let least = 2.0_f64.powf(1.0 - blocks);
         student_two_sided(value / standard_error, blocks - 1.0).max(least)
     };
-    Some(Difference {
-        value,
-        standard_error: Some(standard_error),
-        p,
-    })
+    Some(Difference { value, standard_error: Some(standard_error), p })
 }
 
 /// How each block pulls on a mean.
@@ -74,10 +66,7 @@ impl Pulls {
     fn new(blocks: &[Mean]) -> Option<Pulls> {
         let mut total = Mean::default();
         blocks.iter().for_each(|block| total.merge(*block));
-        total.value().map(|mean| Pulls {
-            mean,
-            weight: total.weight,
-        })
+        total.value().map(|mean| Pulls { mean, weight: total.weight })
     }
 
     fn of(&self, block: Mean) -> f64 {
@@ -136,13 +125,7 @@ mod tests {
     use super::*;
 
     fn blocks(values: &[(f64, f64)]) -> Vec<Mean> {
-        values
-            .iter()
-            .map(|(sum, weight)| Mean {
-                sum: *sum,
-                weight: *weight,
-            })
-            .collect()
+        values.iter().map(|(sum, weight)| Mean { sum: *sum, weight: *weight }).collect()
     }
 
     #[test]
@@ -165,18 +148,10 @@ mod tests {
     fn pairing_finds_a_small_difference_under_large_item_noise() {
         let noise = |block: u32| f64::from(block * 37 % 100);
         let wiggle = |block: u32| if block.is_multiple_of(2) { 0.01 } else { 0.03 };
-        let first: Vec<Mean> = (0..40)
-            .map(|block| Mean {
-                sum: noise(block) + wiggle(block),
-                weight: 1.0,
-            })
-            .collect();
-        let second: Vec<Mean> = (0..40)
-            .map(|block| Mean {
-                sum: noise(block),
-                weight: 1.0,
-            })
-            .collect();
+        let first: Vec<Mean> =
+            (0..40).map(|block| Mean { sum: noise(block) + wiggle(block), weight: 1.0 }).collect();
+        let second: Vec<Mean> =
+            (0..40).map(|block| Mean { sum: noise(block), weight: 1.0 }).collect();
         assert!(difference(&first, &second).expect("both have matches").p < 1e-6);
     }
 

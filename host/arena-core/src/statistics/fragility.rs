@@ -51,9 +51,7 @@ impl PairSums {
         let bins = [
             self.by_first.entry(bin_of(sums[0])).or_default(),
             self.by_second.entry(bin_of(sums[1])).or_default(),
-            self.by_difference
-                .entry(bin_of(sums[0] - sums[1]))
-                .or_default(),
+            self.by_difference.entry(bin_of(sums[0] - sums[1])).or_default(),
         ];
         for bin in bins {
             bin.count += 1;
@@ -151,18 +149,13 @@ impl Removals {
     /// the first sum is the leader's.
     fn between(pairings: &BTreeMap<(u16, u16), &PairSums>, leader: u16, rival: u16) -> Removals {
         let bins = pairings.get(&(leader.min(rival), leader.max(rival)));
-        let bins = bins
-            .into_iter()
-            .flat_map(|sums| sums.by_difference.values().copied());
+        let bins = bins.into_iter().flat_map(|sums| sums.by_difference.values().copied());
         if leader < rival {
             let mut ordered: Vec<Bin> = bins.collect();
             ordered.reverse();
             return Removals::in_order(ordered.into_iter());
         }
-        let swapped = |bin: Bin| Bin {
-            count: bin.count,
-            sums: [bin.sums[1], bin.sums[0]],
-        };
+        let swapped = |bin: Bin| Bin { count: bin.count, sums: [bin.sums[1], bin.sums[0]] };
         Removals::in_order(bins.map(swapped))
     }
 
@@ -241,11 +234,7 @@ impl Search {
                 if let Some(of_rival) = self.rivals_needed(shared, of_leader) {
                     let total = shared + of_leader + of_rival;
                     if total < bound {
-                        *best = Some(Plan {
-                            shared,
-                            of_leader,
-                            total,
-                        });
+                        *best = Some(Plan { shared, of_leader, total });
                     }
                 }
             }
@@ -256,9 +245,7 @@ impl Search {
     fn rivals_needed(&self, shared: u64, of_leader: u64) -> Option<u64> {
         let together = self.shared.worth(shared);
         let own = self.of_leader.worth(of_leader)[0];
-        let target = self
-            .leader
-            .mean_without(shared + of_leader, together[0] + own)?;
+        let target = self.leader.mean_without(shared + of_leader, together[0] + own)?;
         let mean = |count: u64| {
             let gone = together[1] + self.of_rival.worth(count)[1];
             self.rival.mean_without(shared + count, gone)
@@ -284,11 +271,7 @@ fn first_where(last: u64, holds: &dyn Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, last);
     while low < high {
         let middle = low + (high - low) / 2;
-        if holds(middle) {
-            high = middle
-        } else {
-            low = middle + 1
-        }
+        if holds(middle) { high = middle } else { low = middle + 1 }
     }
     low
 }
@@ -304,32 +287,20 @@ struct Range {
 
 impl Range {
     fn whole(most: u64) -> Range {
-        Range {
-            first: 0,
-            last: most,
-            step: (most / GRID).max(1),
-            most,
-        }
+        Range { first: 0, last: most, step: (most / GRID).max(1), most }
     }
 
     /// Zooms to one step on either side of a count.
     fn around(self, centre: u64) -> Range {
         let first = centre.saturating_sub(self.step);
         let last = (centre + self.step).min(self.most);
-        Range {
-            first,
-            last,
-            step: ((last - first) / GRID).max(1),
-            most: self.most,
-        }
+        Range { first, last, step: ((last - first) / GRID).max(1), most: self.most }
     }
 
     fn values(self) -> impl Iterator<Item = u64> {
         let step = usize::try_from(self.step).unwrap_or(usize::MAX);
         let last = !(self.last - self.first).is_multiple_of(self.step);
-        (self.first..=self.last)
-            .step_by(step)
-            .chain(last.then_some(self.last))
+        (self.first..=self.last).step_by(step).chain(last.then_some(self.last))
     }
 }
 
@@ -342,17 +313,9 @@ mod tests {
     type Pair = ([u16; 2], [f64; 2]);
 
     fn standing(pairs: &[Pair], agent: u16) -> Standing {
-        let own = pairs
-            .iter()
-            .flat_map(|(agents, sums)| agents.iter().zip(sums));
-        let own: Vec<f64> = own
-            .filter(|(name, _)| **name == agent)
-            .map(|(_, sum)| *sum)
-            .collect();
-        Standing {
-            reward_sum: own.iter().sum(),
-            match_count: LEGS * own.len() as f64,
-        }
+        let own = pairs.iter().flat_map(|(agents, sums)| agents.iter().zip(sums));
+        let own: Vec<f64> = own.filter(|(name, _)| **name == agent).map(|(_, sum)| *sum).collect();
+        Standing { reward_sum: own.iter().sum(), match_count: LEGS * own.len() as f64 }
     }
 
     fn mean(pairs: &[Pair], agent: u16) -> Option<f64> {
@@ -362,10 +325,7 @@ mod tests {
     fn found(pairs: &[Pair], leader: u16, rival: u16) -> Option<u64> {
         let mut kept: BTreeMap<(u16, u16), PairSums> = BTreeMap::new();
         for (agents, sums) in pairs {
-            assert!(
-                agents[0] < agents[1],
-                "test pairs name the lower agent first"
-            );
+            assert!(agents[0] < agents[1], "test pairs name the lower agent first");
             kept.entry((agents[0], agents[1])).or_default().add(*sums);
         }
         let borrowed = kept.iter().map(|(agents, sums)| (*agents, sums)).collect();
@@ -384,10 +344,7 @@ mod tests {
                 _ => false,
             }
         };
-        subsets
-            .filter(works)
-            .map(|subset| u64::from(subset.count_ones()))
-            .min()
+        subsets.filter(works).map(|subset| u64::from(subset.count_ones())).min()
     }
 
     fn sum_of(stream: &mut Stream) -> f64 {
@@ -457,22 +414,12 @@ mod tests {
         // 600,000 pairs favour the leader by 1, 400,000 the rival by 1: at least 200,001 go.
         let mut sums = PairSums::default();
         for number in 0..1_000_000_u32 {
-            sums.add(if number % 5 < 3 {
-                [1.5, 0.5]
-            } else {
-                [0.5, 1.5]
-            });
+            sums.add(if number % 5 < 3 { [1.5, 0.5] } else { [0.5, 1.5] });
         }
         let pairings = BTreeMap::from([((0, 1), &sums)]);
-        let standing = |reward_sum| Standing {
-            reward_sum,
-            match_count: 2e6,
-        };
+        let standing = |reward_sum| Standing { reward_sum, match_count: 2e6 };
         let [leader, rival] = [(0, standing(1.1e6)), (1, standing(0.9e6))];
-        assert_eq!(
-            pairs_to_overtake(&pairings, leader, rival, u64::MAX),
-            Some(200_001)
-        );
+        assert_eq!(pairs_to_overtake(&pairings, leader, rival, u64::MAX), Some(200_001));
         assert_eq!(pairs_to_overtake(&pairings, leader, rival, 200_001), None);
     }
 }

@@ -64,18 +64,12 @@ impl Tally {
 
     /// Returns how many blocks hold pairs.
     pub fn blocks_present(&self) -> usize {
-        self.blocks_present
-            .iter()
-            .filter(|present| **present)
-            .count()
+        self.blocks_present.iter().filter(|present| **present).count()
     }
 
     /// Returns each agent's headline numbers, in announcement order.
     pub fn estimates(&self, resamples: &Resamples) -> Vec<AgentEstimates> {
-        self.agents
-            .iter()
-            .map(|agent| agent.estimates(resamples))
-            .collect()
+        self.agents.iter().map(|agent| agent.estimates(resamples)).collect()
     }
 
     /// Returns how much more a buyer gets than a seller on average: mean buyer reward minus
@@ -92,10 +86,8 @@ impl Tally {
             let [buyer, seller] = weighted_sums(&blocks, counts);
             Some(buyer.value()? - seller.value()?)
         };
-        let resampled: Vec<Option<f64>> = resamples
-            .iter()
-            .map(|counts| gap(&|block| f64::from(counts[block])))
-            .collect();
+        let resampled: Vec<Option<f64>> =
+            resamples.iter().map(|counts| gap(&|block| f64::from(counts[block]))).collect();
         Estimate::new(gap(&|_| 1.0), &resampled)
     }
 
@@ -132,11 +124,7 @@ impl Tally {
     pub fn compare(&self, first: u16, second: u16) -> Option<Difference> {
         let blocks = |agent: u16| -> Vec<Mean> {
             let both = |sums: &BlockSums| sums.both(sums.reward);
-            self.agents[usize::from(agent)]
-                .blocks
-                .iter()
-                .map(both)
-                .collect()
+            self.agents[usize::from(agent)].blocks.iter().map(both).collect()
         };
         difference(&blocks(first), &blocks(second))
     }
@@ -148,39 +136,19 @@ impl Tally {
         if rivals.is_empty() {
             return None;
         }
-        let others = self
-            .pairings
-            .iter()
-            .filter(|((first, second), _)| first != second);
-        let pairings: BTreeMap<(u16, u16), &PairSums> = others
-            .map(|(agents, pairing)| (*agents, &pairing.sums))
-            .collect();
+        let others = self.pairings.iter().filter(|((first, second), _)| first != second);
+        let pairings: BTreeMap<(u16, u16), &PairSums> =
+            others.map(|(agents, pairing)| (*agents, &pairing.sums)).collect();
         let standing = |agent: u16| {
-            let sums = self.agents[usize::from(agent)]
-                .both_roles()
-                .mean(Metric::Reward);
-            (
-                agent,
-                Standing {
-                    reward_sum: sums.sum,
-                    match_count: sums.weight,
-                },
-            )
+            let sums = self.agents[usize::from(agent)].both_roles().mean(Metric::Reward);
+            (agent, Standing { reward_sum: sums.sum, match_count: sums.weight })
         };
-        let mut found = Fragility {
-            leader,
-            successor: None,
-            pair_count: None,
-        };
+        let mut found = Fragility { leader, successor: None, pair_count: None };
         for &rival in rivals {
             let limit = found.pair_count.unwrap_or(u64::MAX);
             let count = pairs_to_overtake(&pairings, standing(leader), standing(rival), limit);
             if count.is_some() {
-                found = Fragility {
-                    leader,
-                    successor: Some(rival),
-                    pair_count: count,
-                };
+                found = Fragility { leader, successor: Some(rival), pair_count: count };
             }
         }
         Some(found)
@@ -209,12 +177,7 @@ impl Tally {
             {
                 if count > 0 && low != high {
                     let (count, won) = (count as f64, halves as f64 / 2.0);
-                    duels.push(Duel {
-                        buyer,
-                        seller,
-                        count,
-                        won,
-                    });
+                    duels.push(Duel { buyer, seller, count, won });
                 }
             }
         }
@@ -225,26 +188,14 @@ impl Tally {
         // Each agent's field is named by its lowest member that was found so far.
         let mut field: Vec<usize> = (0..self.agents.len()).collect();
         let mut rated = vec![false; self.agents.len()];
-        for (first, second) in self
-            .pairings
-            .keys()
-            .filter(|(first, second)| first != second)
-        {
+        for (first, second) in self.pairings.keys().filter(|(first, second)| first != second) {
             let (first, second) = (usize::from(*first), usize::from(*second));
             rated[first] = true;
             rated[second] = true;
-            let (keep, drop) = (
-                field[first].min(field[second]),
-                field[first].max(field[second]),
-            );
-            field
-                .iter_mut()
-                .filter(|name| **name == drop)
-                .for_each(|name| *name = keep);
+            let (keep, drop) = (field[first].min(field[second]), field[first].max(field[second]));
+            field.iter_mut().filter(|name| **name == drop).for_each(|name| *name = keep);
         }
-        (0..field.len())
-            .filter(|agent| rated[*agent] && field[*agent] == *agent)
-            .count()
+        (0..field.len()).filter(|agent| rated[*agent] && field[*agent] == *agent).count()
     }
 }
 
@@ -255,12 +206,7 @@ impl AgentTally {
             .iter()
             .map(|sums| {
                 let shares = sums.both(sums.surplus_share);
-                [
-                    sums.both(sums.reward),
-                    sums.reward[0],
-                    sums.reward[1],
-                    shares,
-                ]
+                [sums.both(sums.reward), sums.reward[0], sums.reward[1], shares]
             })
             .collect();
         let whole = weighted_sums(&rows, &|_| 1.0).map(Mean::value);

@@ -26,10 +26,7 @@ impl Mean {
     /// If either is not finite or the weight is negative.
     pub fn add_weighted(&mut self, value: f64, weight: f64) {
         assert!(value.is_finite(), "only finite values are averaged");
-        assert!(
-            weight.is_finite() && weight >= 0.0,
-            "a weight is finite and not negative"
-        );
+        assert!(weight.is_finite() && weight >= 0.0, "a weight is finite and not negative");
         self.sum += value * weight;
         self.weight += weight;
     }
@@ -287,10 +284,6 @@ mod tests {
     #[test]
     fn a_mean_of_nothing_has_no_value() {
         assert_eq!(Mean::default().value(), None);
-        assert!(
-            Metric::ALL
-                .iter()
-                .all(|metric| Metrics::default().get(*metric).is_none())
-        );
+        assert!(Metric::ALL.iter().all(|metric| Metrics::default().get(*metric).is_none()));
     }
 }

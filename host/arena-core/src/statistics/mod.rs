@@ -119,21 +119,11 @@ pub enum PairError {
 impl fmt::Display for PairError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PairError::Agent {
-                pair_index,
-                found,
-                agent_count,
-            } => {
-                write!(
-                    f,
-                    "pair `{pair_index}`: agent `{found}` of {agent_count} does not exist"
-                )
+            PairError::Agent { pair_index, found, agent_count } => {
+                write!(f, "pair `{pair_index}`: agent `{found}` of {agent_count} does not exist")
             }
             PairError::Legs { pair_index } => {
-                write!(
-                    f,
-                    "pair `{pair_index}`: the records are not its two legs, roles swapped"
-                )
+                write!(f, "pair `{pair_index}`: the records are not its two legs, roles swapped")
             }
         }
     }
@@ -210,9 +200,7 @@ impl Tally {
     /// roles; empty means if they never met so.
     pub fn rewards_between(&self, buyer: u16, seller: u16) -> [Mean; 2] {
         let pairing = self.pairings.get(&ordered([buyer, seller]));
-        pairing.map_or([Mean::default(); 2], |found| {
-            found.rewards[orientation([buyer, seller])]
-        })
+        pairing.map_or([Mean::default(); 2], |found| found.rewards[orientation([buyer, seller])])
     }
 
     fn check_pair(&self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
@@ -221,20 +209,12 @@ impl Tally {
         let pair_index = first.pair_index;
         let known = |agent: &&u16| usize::from(**agent) >= agent_count;
         if let Some(found) = first.agents.iter().find(known) {
-            return Err(PairError::Agent {
-                pair_index,
-                found: *found,
-                agent_count,
-            });
+            return Err(PairError::Agent { pair_index, found: *found, agent_count });
         }
         let swapped = second.agents == [first.agents[1], first.agents[0]];
         let same = second.pair_index == pair_index && second.item_index == first.item_index;
         let ordered = (first.leg, second.leg) == (0, 1);
-        if swapped && same && ordered {
-            Ok(())
-        } else {
-            Err(PairError::Legs { pair_index })
-        }
+        if swapped && same && ordered { Ok(()) } else { Err(PairError::Legs { pair_index }) }
     }
 
     fn note_misbehaviour(&mut self, record: &MatchRecord) {

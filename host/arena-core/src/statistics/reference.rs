@@ -147,19 +147,11 @@ impl Scenarios {
         for scenario in self.kept.values() {
             let weight = scenario.pair_count as f64;
             let price = scenario.ladder_price(role, opening_milli, step_milli);
-            rewards.add_weighted(
-                price.map_or(0.0, |price| scenario.reward(role, price)),
-                weight,
-            );
+            rewards.add_weighted(price.map_or(0.0, |price| scenario.reward(role, price)), weight);
             deals.add_weighted(if price.is_some() { 1.0 } else { 0.0 }, weight);
         }
         let (reward, deal_rate) = (rewards.value()?, deals.value()?);
-        Some(Ladder {
-            opening_milli,
-            step_milli,
-            reward,
-            deal_rate,
-        })
+        Some(Ladder { opening_milli, step_milli, reward, deal_rate })
     }
 }
 
@@ -172,11 +164,7 @@ impl Weighted {
         let turns = u64::from(leg.horizon.turn_limit);
         // An offer needs a turn after it, or nobody can accept it.
         let answered = |role| {
-            if leg.opener == role {
-                turns / 2
-            } else {
-                turns.saturating_sub(1) / 2
-            }
+            if leg.opener == role { turns / 2 } else { turns.saturating_sub(1) / 2 }
         };
         Weighted {
             list_cents: u64::from(leg.list_price.cents()),
@@ -206,10 +194,7 @@ impl Weighted {
         }
         let rung = match role {
             Role::Buyer => rungs((self.cost * 1_000).saturating_sub(opening), step)?,
-            Role::Seller => rungs(
-                (opening + 1).saturating_sub((self.budget + 1) * 1_000),
-                step,
-            )?,
+            Role::Seller => rungs((opening + 1).saturating_sub((self.budget + 1) * 1_000), step)?,
         };
         let in_time = rung < self.offer_counts[role.index()];
         in_time.then(|| match role {

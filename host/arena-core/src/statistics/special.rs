@@ -68,10 +68,7 @@ pub fn normal_crps(error: f64, spread: f64) -> f64 {
 /// # Panics
 /// If `freedom` is not positive or `t` is NaN.
 pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
-    assert!(
-        freedom > 0.0,
-        "a t-test needs at least one degree of freedom"
-    );
+    assert!(freedom > 0.0, "a t-test needs at least one degree of freedom");
     assert!(!t.is_nan(), "a t statistic is a number");
     if t.is_infinite() {
         return 0.0;
@@ -144,10 +141,7 @@ mod tests {
     use super::*;
 
     fn close(found: f64, expected: f64) {
-        assert!(
-            (found - expected).abs() < 1e-12,
-            "{found} is not {expected}"
-        );
+        assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
     }
 
     #[test]

@@ -33,11 +33,7 @@ fn check(name: &str, entry: &Entry) {
 
 fn agent(name: &str, byte: u8, params: &str) -> AgentEntry {
     let (name, params) = (name.to_owned(), params.to_owned());
-    AgentEntry {
-        name,
-        component_sha256: [byte; 32],
-        params,
-    }
+    AgentEntry { name, component_sha256: [byte; 32], params }
 }
 
 #[test]
@@ -57,19 +53,9 @@ fn an_announcement_has_its_golden_bytes() {
 
 #[test]
 fn a_void_and_a_close_have_their_golden_bytes() {
-    let void = VoidRecord {
-        pair_index: 41,
-        attempt: 1,
-        reason: VoidReason::ModelProvider,
-    };
+    let void = VoidRecord { pair_index: 41, attempt: 1, reason: VoidReason::ModelProvider };
     check("void.hex", &Entry::Void(void));
-    check(
-        "close.hex",
-        &Entry::Close(Close {
-            match_count: 1_860,
-            void_count: 3,
-        }),
-    );
+    check("close.hex", &Entry::Close(Close { match_count: 1_860, void_count: 3 }));
 }
 
 #[test]
@@ -100,10 +86,7 @@ fn a_match_has_its_golden_bytes() {
         budget: Price(89_880),
         cost: Price(60_000),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: 12,
-            hidden: true,
-        },
+        horizon: Horizon { turn_limit: 12, hidden: true },
         seeds: [0x0102_0304_0506_0708, 9],
         turns: turns(),
         outcome: Outcome::Walked { by: Role::Seller },
@@ -121,19 +104,10 @@ fn turns() -> Vec<TurnRecord> {
         talk: talk.to_owned(),
         belief,
     };
-    let belief = Some(Belief {
-        reserve: Price(55_000),
-        spread: Price(2_500),
-    });
+    let belief = Some(Belief { reserve: Price(55_000), spread: Price(2_500) });
     let accepts = [Move::Accept(None), Move::Accept(Some(fifty))];
     vec![
-        turn(
-            Role::Buyer,
-            &[Move::Offer(ninety)],
-            Move::Offer(fifty),
-            "Grüße",
-            belief,
-        ),
+        turn(Role::Buyer, &[Move::Offer(ninety)], Move::Offer(fifty), "Grüße", belief),
         turn(Role::Seller, &accepts, Move::Reject, "", None),
         turn(Role::Buyer, &[], Move::Reject, "No.", None),
         turn(Role::Seller, &[], Move::Walk, "", None),
@@ -161,16 +135,10 @@ fn the_numbers_of_enums_are_fixed_by_the_layout() {
     }
     assert_eq!(bytes_of(&VoidReason::ModelProvider), [0]);
     assert_eq!(bytes_of(&VoidReason::Host), [1]);
-    assert_eq!(
-        bytes_of(&Outcome::Deal { price: Price(258) }),
-        [0, 2, 1, 0, 0]
-    );
+    assert_eq!(bytes_of(&Outcome::Deal { price: Price(258) }), [0, 2, 1, 0, 0]);
     assert_eq!(bytes_of(&Outcome::Walked { by: Role::Buyer }), [1, 0]);
     assert_eq!(bytes_of(&Outcome::TimedOut), [2]);
-    let violated = Outcome::Violated {
-        by: Role::Buyer,
-        action: Move::Accept(None),
-    };
+    let violated = Outcome::Violated { by: Role::Buyer, action: Move::Accept(None) };
     assert_eq!(bytes_of(&violated), [3, 0, 1, 0]);
 }
 

@@ -42,20 +42,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn turn() -> impl Strategy<Value = TurnRecord> {
     let belief = (price(), price()).prop_map(|(reserve, spread)| Belief { reserve, spread });
-    (
-        role(),
-        vec(action(), 0..3),
-        action(),
-        any::<String>(),
-        option::of(belief),
+    (role(), vec(action(), 0..3), action(), any::<String>(), option::of(belief)).prop_map(
+        |(by, refused, action, talk, belief)| TurnRecord { by, refused, action, talk, belief },
     )
-        .prop_map(|(by, refused, action, talk, belief)| TurnRecord {
-            by,
-            refused,
-            action,
-            talk,
-            belief,
-        })
 }
 
 fn model_call() -> impl Strategy<Value = ModelCall> {
@@ -93,24 +82,9 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn record() -> impl Strategy<Value = MatchRecord> {
-    let place = (
-        any::<u64>(),
-        any::<u8>(),
-        any::<[u16; 2]>(),
-        any::<[u32; 2]>(),
-    );
-    let scenario = (
-        [price(), price(), price()],
-        role(),
-        any::<u32>(),
-        any::<bool>(),
-    );
-    let play = (
-        any::<[u64; 2]>(),
-        vec(turn(), 0..4),
-        outcome(),
-        [usage(), usage()],
-    );
+    let place = (any::<u64>(), any::<u8>(), any::<[u16; 2]>(), any::<[u32; 2]>());
+    let scenario = ([price(), price(), price()], role(), any::<u32>(), any::<bool>());
+    let play = (any::<[u64; 2]>(), vec(turn(), 0..4), outcome(), [usage(), usage()]);
     (place, scenario, play).prop_map(|(place, scenario, play)| {
         let (pair_index, leg, agents, [item_index, repetition]) = place;
         let ([list_price, budget, cost], opener, turn_limit, hidden) = scenario;
@@ -135,13 +109,8 @@ fn record() -> impl Strategy<Value = MatchRecord> {
 }
 
 fn announcement() -> impl Strategy<Value = Announcement> {
-    let agent = (any::<String>(), any::<[u8; 32]>(), any::<String>()).prop_map(
-        |(name, component_sha256, params)| AgentEntry {
-            name,
-            component_sha256,
-            params,
-        },
-    );
+    let agent = (any::<String>(), any::<[u8; 32]>(), any::<String>())
+        .prop_map(|(name, component_sha256, params)| AgentEntry { name, component_sha256, params });
     let texts = any::<[String; 3]>();
     let numbers = any::<(u64, u32, u64)>();
     (texts, numbers, vec(agent, 0..3), any::<[u8; 32]>()).prop_map(
@@ -170,10 +139,8 @@ fn void() -> impl Strategy<Value = VoidRecord> {
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let close = any::<[u64; 2]>().prop_map(|[match_count, void_count]| Close {
-        match_count,
-        void_count,
-    });
+    let close =
+        any::<[u64; 2]>().prop_map(|[match_count, void_count]| Close { match_count, void_count });
     prop_oneof![
         1 => announcement().prop_map(Entry::Announcement),
         5 => record().prop_map(Entry::Match),

@@ -52,11 +52,7 @@ fn every_case() -> Vec<(String, Case)> {
     };
     case_files()
         .into_iter()
-        .flat_map(|(path, file)| {
-            file.case
-                .into_iter()
-                .map(move |case| (label(&path, &case), case))
-        })
+        .flat_map(|(path, file)| file.case.into_iter().map(move |case| (label(&path, &case), case)))
         .collect()
 }
 
@@ -67,11 +63,7 @@ fn every_case_is_judged_played_and_replayed_as_it_says() {
         check(label, case);
     }
     let names: BTreeSet<&str> = cases.iter().map(|(_, case)| case.name.as_str()).collect();
-    assert_eq!(
-        names.len(),
-        cases.len(),
-        "a case's name says what is special about it"
-    );
+    assert_eq!(names.len(), cases.len(), "a case's name says what is special about it");
     assert!(cases.len() >= 60, "only {} cases were found", cases.len());
 }
 
@@ -89,9 +81,7 @@ struct Reading {
 fn check(label: &str, case: &Case) {
     let (rules, scenario) = parse_setup(&case.setup);
     let (last, lines) = case.lines.split_last().expect("a case has lines");
-    let outcome = last
-        .strip_prefix("=> ")
-        .unwrap_or_else(|| panic!("{label}: no outcome"));
+    let outcome = last.strip_prefix("=> ").unwrap_or_else(|| panic!("{label}: no outcome"));
     let lines: Vec<Line> = lines.iter().map(|line| parse_line(line)).collect();
     let reading = read_lines(label, &rules, &scenario, &lines);
 
@@ -110,24 +100,9 @@ fn check(label: &str, case: &Case) {
     for (turn_index, by, action, illegal) in reading.impossible {
         let mut record = record.clone();
         let (refused, talk, belief) = (vec![], String::new(), None);
-        record.turns.insert(
-            turn_index,
-            TurnRecord {
-                by,
-                refused,
-                action,
-                talk,
-                belief,
-            },
-        );
-        let breach = TurnBreach::NotDeliverable {
-            action,
-            judgement: Judgement::Illegal(illegal),
-        };
-        assert_eq!(
-            replay(&rules, &record),
-            Err(ReplayError::Turn { turn_index, breach })
-        );
+        record.turns.insert(turn_index, TurnRecord { by, refused, action, talk, belief });
+        let breach = TurnBreach::NotDeliverable { action, judgement: Judgement::Illegal(illegal) };
+        assert_eq!(replay(&rules, &record), Err(ReplayError::Turn { turn_index, breach }));
     }
 }
 
@@ -159,17 +134,11 @@ fn read_lines(label: &str, rules: &Rules, scenario: &Scenario, lines: &[Line]) -
         let judgement = position.judge(by, action);
         if let Judgement::Illegal(illegal @ (Illegal::NotYourTurn | Illegal::Ended)) = judgement {
             assert_eq!(line.note, note_of(judgement), "{label}: {line:?}");
-            reading
-                .impossible
-                .push((reading.turns.len(), by, action, illegal));
+            reading.impossible.push((reading.turns.len(), by, action, illegal));
             continue;
         }
         let talk = line.talk.clone();
-        reading.answers[by.index()].push(Ok(Reply {
-            action,
-            talk: talk.clone(),
-            belief: None,
-        }));
+        reading.answers[by.index()].push(Ok(Reply { action, talk: talk.clone(), belief: None }));
         if talk.len() > rules.talk_bytes_max as usize {
             assert_eq!(line.note, "talk-too-long", "{label}: {line:?}");
             continue;
@@ -178,13 +147,7 @@ fn read_lines(label: &str, rules: &Rules, scenario: &Scenario, lines: &[Line]) -
         let turn = match judgement {
             Judgement::Delivered => {
                 let refused = std::mem::take(&mut refused);
-                TurnRecord {
-                    by,
-                    refused,
-                    action,
-                    talk,
-                    belief: None,
-                }
+                TurnRecord { by, refused, action, talk, belief: None }
             }
             Judgement::Refused => {
                 refused.push(action);
@@ -192,13 +155,7 @@ fn read_lines(label: &str, rules: &Rules, scenario: &Scenario, lines: &[Line]) -
                     continue;
                 }
                 let (refused, talk) = (std::mem::take(&mut refused), String::new());
-                TurnRecord {
-                    by,
-                    refused,
-                    action: Move::Reject,
-                    talk,
-                    belief: None,
-                }
+                TurnRecord { by, refused, action: Move::Reject, talk, belief: None }
             }
             Judgement::Penalised | Judgement::Illegal(_) => continue,
         };
@@ -222,10 +179,8 @@ fn the_cases_break_every_reserve_under_every_regulation() {
     }
     for (_, case) in every_case() {
         let (rules, scenario) = parse_setup(&case.setup);
-        let lines: Vec<Line> = case.lines[..case.lines.len() - 1]
-            .iter()
-            .map(|line| parse_line(line))
-            .collect();
+        let lines: Vec<Line> =
+            case.lines[..case.lines.len() - 1].iter().map(|line| parse_line(line)).collect();
         let mut offers = [None, None];
         for line in &lines {
             let (by, Act::Move(action)) = (line.by, line.act) else {

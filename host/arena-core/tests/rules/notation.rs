@@ -45,15 +45,9 @@ pub fn parse_setup(setup: &str) -> (Rules, Scenario) {
     let mut rules = default_rules(set);
     let mut scenario = default_scenario();
     for word in words {
-        let at = word
-            .find(['=', '<', '>'])
-            .unwrap_or_else(|| panic!("`{word}` sets nothing"));
+        let at = word.find(['=', '<', '>']).unwrap_or_else(|| panic!("`{word}` sets nothing"));
         let (key, value) = (&word[..at], word[at..].trim_start_matches(['<', '>', '=']));
-        let number = || {
-            value
-                .parse::<u32>()
-                .unwrap_or_else(|_| panic!("`{word}` has no number"))
-        };
+        let number = || value.parse::<u32>().unwrap_or_else(|_| panic!("`{word}` has no number"));
         match (key, word.as_bytes()[at]) {
             ("buyer", b'<') => scenario.budget = amount(value),
             ("seller", b'>') => scenario.cost = amount(value),
@@ -75,12 +69,7 @@ pub fn default_rules(set: RuleSet) -> Rules {
         RuleSet::Standard => Regulation::Refuse,
         RuleSet::AmazonHistoryPrice => Regulation::Penalise,
     };
-    Rules {
-        set,
-        regulation: [buyer, Regulation::Refuse],
-        retries: 2,
-        talk_bytes_max: 40,
-    }
+    Rules { set, regulation: [buyer, Regulation::Refuse], retries: 2, talk_bytes_max: 40 }
 }
 
 /// Budget $100, cost $60, the buyer opens, twelve turns.
@@ -92,18 +81,9 @@ pub fn default_scenario() -> Scenario {
         description: "It glows.".to_owned(),
         list_price: Price(12_000),
     };
-    let horizon = Horizon {
-        turn_limit: 12,
-        hidden: false,
-    };
+    let horizon = Horizon { turn_limit: 12, hidden: false };
     let (budget, cost) = (Price(10_000), Price(6_000));
-    Scenario {
-        item,
-        budget,
-        cost,
-        opener: Role::Buyer,
-        horizon,
-    }
+    Scenario { item, budget, cost, opener: Role::Buyer, horizon }
 }
 
 fn parse_regulation(name: &str) -> Regulation {
@@ -133,10 +113,7 @@ pub fn parse_line(line: &str) -> Line {
     let (moved, talk) = match said.split_once('"') {
         Some((moved, rest)) => {
             let talk = rest.trim_end().strip_suffix('"');
-            (
-                moved,
-                talk.unwrap_or_else(|| panic!("`{line}` does not close its talk")),
-            )
+            (moved, talk.unwrap_or_else(|| panic!("`{line}` does not close its talk")))
         }
         None => (said, ""),
     };
@@ -153,12 +130,7 @@ pub fn parse_line(line: &str) -> Line {
         _ => panic!("`{line}` is not a line"),
     };
     let (talk, note) = (talk.to_owned(), note.trim().to_owned());
-    Line {
-        by: parse_role(words[0]),
-        act,
-        talk,
-        note,
-    }
+    Line { by: parse_role(words[0]), act, talk, note }
 }
 
 fn parse_fault(name: &str) -> Fault {
@@ -207,9 +179,7 @@ fn verb(action: Move) -> String {
 
 fn dollars(price: Price) -> String {
     let text = price.to_string();
-    text.trim_start_matches('$')
-        .trim_end_matches(".00")
-        .to_owned()
+    text.trim_start_matches('$').trim_end_matches(".00").to_owned()
 }
 
 /// The record of a match that was played by itself.

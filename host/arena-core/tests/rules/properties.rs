@@ -48,13 +48,8 @@ fn belief() -> impl Strategy<Value = Option<Belief>> {
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
-    let reply = (action(), talk(), belief()).prop_map(|(action, talk, belief)| {
-        Ok(Reply {
-            action,
-            talk,
-            belief,
-        })
-    });
+    let reply = (action(), talk(), belief())
+        .prop_map(|(action, talk, belief)| Ok(Reply { action, talk, belief }));
     let fault = select(&Fault::ALL[..]).prop_map(|fault| Err(SeatError::Fault(fault)));
     prop_oneof![30 => reply, 1 => fault]
 }
@@ -74,10 +69,7 @@ fn game() -> impl Strategy<Value = (Rules, Scenario)> {
     (rules(), [price(), price()], role(), 1..8_u32).prop_map(|(rules, reserves, opener, turns)| {
         let mut scenario = default_scenario();
         [scenario.budget, scenario.cost] = reserves;
-        scenario.horizon = Horizon {
-            turn_limit: turns,
-            hidden: false,
-        };
+        scenario.horizon = Horizon { turn_limit: turns, hidden: false };
         if rules.set == RuleSet::Standard {
             scenario.opener = opener;
         }
@@ -89,9 +81,7 @@ fn game() -> impl Strategy<Value = (Rules, Scenario)> {
 fn played() -> impl Strategy<Value = (Rules, MatchRecord)> {
     (game(), vec(answer(), 0..24)).prop_map(|((rules, scenario), mut answers)| {
         answers.push(Err(SeatError::Fault(Fault::Trap)));
-        let played = play_tape(&rules, &scenario, answers)
-            .played
-            .expect("nobody voids");
+        let played = play_tape(&rules, &scenario, answers).played.expect("nobody voids");
         (rules, record_of(&scenario, &played))
     })
 }
@@ -180,11 +170,7 @@ fn play_again(rules: &Rules, record: &MatchRecord) -> Option<Played> {
     }
     match record.outcome {
         Outcome::Violated { by, action } => {
-            let reply = Reply {
-                action,
-                talk: String::new(),
-                belief: None,
-            };
+            let reply = Reply { action, talk: String::new(), belief: None };
             seats[by.index()].answers.push_back(Ok(reply));
         }
         Outcome::Faulted { by, fault } => {
@@ -211,19 +197,11 @@ fn play_again(rules: &Rules, record: &MatchRecord) -> Option<Played> {
 }
 
 fn answers_of(rules: &Rules, turn: &TurnRecord) -> Vec<Reply> {
-    let silent = |&action: &Move| Reply {
-        action,
-        talk: String::new(),
-        belief: None,
-    };
+    let silent = |&action: &Move| Reply { action, talk: String::new(), belief: None };
     let mut replies: Vec<Reply> = turn.refused.iter().map(silent).collect();
     if replies.len() < rules.attempts_max() {
         let (action, talk) = (turn.action, turn.talk.clone());
-        replies.push(Reply {
-            action,
-            talk,
-            belief: None,
-        });
+        replies.push(Reply { action, talk, belief: None });
     }
     replies.last_mut().expect("a turn has an attempt").belief = turn.belief;
     replies
@@ -244,19 +222,13 @@ fn mirrored(price: Price) -> Price {
 
 fn mirrored_outcome(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Deal { price } => Outcome::Deal {
-            price: mirrored(price),
-        },
+        Outcome::Deal { price } => Outcome::Deal { price: mirrored(price) },
         Outcome::Walked { by } => Outcome::Walked { by: by.other() },
         Outcome::TimedOut => Outcome::TimedOut,
-        Outcome::Violated { by, action } => Outcome::Violated {
-            by: by.other(),
-            action: mirrored_move(action),
-        },
-        Outcome::Faulted { by, fault } => Outcome::Faulted {
-            by: by.other(),
-            fault,
-        },
+        Outcome::Violated { by, action } => {
+            Outcome::Violated { by: by.other(), action: mirrored_move(action) }
+        }
+        Outcome::Faulted { by, fault } => Outcome::Faulted { by: by.other(), fault },
     }
 }
 

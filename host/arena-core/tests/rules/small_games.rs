@@ -31,34 +31,16 @@ fn games() -> Vec<(Rules, Scenario)> {
         (RuleSet::Standard, Role::Seller),
         (RuleSet::AmazonHistoryPrice, Role::Buyer),
     ];
-    let regulations = REGULATIONS
-        .map(|buyer| REGULATIONS.map(|seller| [buyer, seller]))
-        .concat();
+    let regulations = REGULATIONS.map(|buyer| REGULATIONS.map(|seller| [buyer, seller])).concat();
     let mut games = Vec::new();
     for (set, opener) in settings {
         for &regulation in &regulations {
             for [budget, cost] in RESERVES {
                 for (turn_limit, retries) in LENGTHS {
-                    let rules = Rules {
-                        regulation,
-                        retries,
-                        ..default_rules(set)
-                    };
-                    let horizon = Horizon {
-                        turn_limit,
-                        hidden: false,
-                    };
+                    let rules = Rules { regulation, retries, ..default_rules(set) };
+                    let horizon = Horizon { turn_limit, hidden: false };
                     let base = default_scenario();
-                    games.push((
-                        rules,
-                        Scenario {
-                            budget,
-                            cost,
-                            opener,
-                            horizon,
-                            ..base
-                        },
-                    ));
+                    games.push((rules, Scenario { budget, cost, opener, horizon, ..base }));
                 }
             }
         }
@@ -96,18 +78,12 @@ fn every_small_game_ends_once_and_as_the_naive_rules_say() {
 }
 
 fn answer(&action: &Move) -> Answer {
-    Ok(Reply {
-        action,
-        talk: String::new(),
-        belief: None,
-    })
+    Ok(Reply { action, talk: String::new(), belief: None })
 }
 
 /// What must hold in any game that has ended, whatever the rules in detail.
 fn assert_sound(rules: &Rules, scenario: &Scenario, session: &Session) {
-    let Ok(played) = &session.played else {
-        panic!("the match was voided")
-    };
+    let Ok(played) = &session.played else { panic!("the match was voided") };
     assert_eq!(session.left_over, 0, "a seat was asked after the end");
     assert!(played.turns.len() <= scenario.horizon.turn_limit as usize);
     for (index, turn) in played.turns.iter().enumerate() {
@@ -115,10 +91,7 @@ fn assert_sound(rules: &Rules, scenario: &Scenario, session: &Session) {
         assert_eq!(turn.by == scenario.opener, opener_moves, "turns alternate");
         assert!(turn.refused.len() <= rules.attempts_max());
         let ends = matches!(turn.action, Move::Accept(_) | Move::Walk);
-        assert!(
-            !ends || index + 1 == played.turns.len(),
-            "an accept or a walk is the last turn"
-        );
+        assert!(!ends || index + 1 == played.turns.len(), "an accept or a walk is the last turn");
     }
     if let Outcome::Deal { price } = played.outcome {
         assert_deal(rules, scenario, &played.turns, price);
@@ -136,42 +109,28 @@ fn assert_deal(rules: &Rules, scenario: &Scenario, turns: &[TurnRecord], price: 
     assert!(matches!(last.action, Move::Accept(_)), "someone accepted");
     let offered =
         |turn: &TurnRecord| turn.by == last.by.other() && turn.action == Move::Offer(price);
-    assert!(
-        turns.iter().any(offered),
-        "the other side offered the price"
-    );
+    assert!(turns.iter().any(offered), "the other side offered the price");
     for role in Role::BOTH {
         let surplus = match role {
             Role::Buyer => scenario.budget.minus(price),
             Role::Seller => price.minus(scenario.cost),
         };
         let allowed = rules.regulation[role.index()] == Regulation::Allow;
-        assert!(
-            allowed || surplus >= 0,
-            "regulation keeps {role} from a loss"
-        );
+        assert!(allowed || surplus >= 0, "regulation keeps {role} from a loss");
     }
 }
 
 fn assert_heard_only_delivered_moves(role: Role, turns: &[TurnRecord], session: &Session) {
-    let heard = session.heard[role.index()]
-        .iter()
-        .filter_map(|event| match event {
-            Event::Turn(turn) => Some((turn.by, turn.action)),
-            Event::Refused => None,
-        });
-    let delivered = turns
-        .iter()
-        .filter(|turn| turn.by != role)
-        .map(|turn| (turn.by, turn.action));
+    let heard = session.heard[role.index()].iter().filter_map(|event| match event {
+        Event::Turn(turn) => Some((turn.by, turn.action)),
+        Event::Refused => None,
+    });
+    let delivered = turns.iter().filter(|turn| turn.by != role).map(|turn| (turn.by, turn.action));
     let heard: Vec<_> = heard.collect();
     let delivered: Vec<_> = delivered.collect();
     // The turn that ends a match reaches the other side as the end.
     let missing = delivered.len() - heard.len();
-    assert!(
-        missing <= 1 && delivered.starts_with(&heard),
-        "{role} heard {heard:?}"
-    );
+    assert!(missing <= 1 && delivered.starts_with(&heard), "{role} heard {heard:?}");
 }
 
 /// The rules a second time, from the whole history at each step; `None` while the game goes on.
@@ -183,11 +142,8 @@ fn naive(
     let mut turns: Vec<TurnRecord> = Vec::new();
     let mut refused: Vec<Move> = Vec::new();
     for &action in attempts {
-        let by = if turns.len().is_multiple_of(2) {
-            scenario.opener
-        } else {
-            scenario.opener.other()
-        };
+        let by =
+            if turns.len().is_multiple_of(2) { scenario.opener } else { scenario.opener.other() };
         let offers: Vec<Price> = turns
             .iter()
             .filter(|turn| turn.by != by)
@@ -208,19 +164,9 @@ fn naive(
             && turns.is_empty()
             && !matches!(action, Move::Offer(_) | Move::Reject);
         if bad_opening || (matches!(action, Move::Accept(_)) && takes.is_none()) {
-            return Some((
-                turns,
-                Outcome::Faulted {
-                    by,
-                    fault: Fault::IllegalMove,
-                },
-            ));
+            return Some((turns, Outcome::Faulted { by, fault: Fault::IllegalMove }));
         }
-        let price = if let Move::Offer(price) = action {
-            Some(price)
-        } else {
-            takes
-        };
+        let price = if let Move::Offer(price) = action { Some(price) } else { takes };
         let loss = price.is_some_and(|price| match by {
             Role::Buyer => price.cents() > scenario.budget.cents(),
             Role::Seller => price.cents() < scenario.cost.cents(),
@@ -238,13 +184,7 @@ fn naive(
         }
         let action = if stopped { Move::Reject } else { action };
         let (refused, talk) = (std::mem::take(&mut refused), String::new());
-        turns.push(TurnRecord {
-            by,
-            refused,
-            action,
-            talk,
-            belief: None,
-        });
+        turns.push(TurnRecord { by, refused, action, talk, belief: None });
         match (action, takes) {
             (Move::Accept(_), Some(price)) => return Some((turns, Outcome::Deal { price })),
             (Move::Walk, _) => return Some((turns, Outcome::Walked { by })),

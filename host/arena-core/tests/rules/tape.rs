@@ -23,11 +23,7 @@ pub struct TapeSeat<'a> {
 
 impl<'a> TapeSeat<'a> {
     fn new(tape: &'a RefCell<VecDeque<Answer>>) -> TapeSeat<'a> {
-        TapeSeat {
-            tape,
-            heard: Vec::new(),
-            ends: Vec::new(),
-        }
+        TapeSeat { tape, heard: Vec::new(), ends: Vec::new() }
     }
 }
 
@@ -72,10 +68,5 @@ pub fn play_tape(rules: &Rules, scenario: &Scenario, answers: Vec<Answer>) -> Se
     let played = play(rules, scenario, ["", ""], [1, 2], [&mut buyer, &mut seller]);
     let (heard, ends) = ([buyer.heard, seller.heard], [buyer.ends, seller.ends]);
     let left_over = tape.borrow().len();
-    Session {
-        played,
-        heard,
-        ends,
-        left_over,
-    }
+    Session { played, heard, ends, left_over }
 }

@@ -30,20 +30,10 @@ fn action(text: &str) -> Move {
 /// the talk after a colon.
 fn turn(text: &str) -> TurnRecord {
     let (moves, talk) = text.split_once(": ").unwrap_or((text, ""));
-    let by = if moves.starts_with('B') {
-        Role::Buyer
-    } else {
-        Role::Seller
-    };
+    let by = if moves.starts_with('B') { Role::Buyer } else { Role::Seller };
     let mut refused: Vec<Move> = moves[1..].split(';').map(action).collect();
     let delivered = refused.pop().expect("a turn has a move");
-    TurnRecord {
-        by,
-        refused,
-        action: delivered,
-        talk: talk.to_owned(),
-        belief: None,
-    }
+    TurnRecord { by, refused, action: delivered, talk: talk.to_owned(), belief: None }
 }
 
 /// A match over a budget, a cost and a list price of 120.
@@ -58,10 +48,7 @@ pub fn record(budget: &str, cost: &str, turns: &[&str], outcome: Outcome) -> Mat
         budget: dollars(budget),
         cost: dollars(cost),
         opener: Role::Buyer,
-        horizon: Horizon {
-            turn_limit: 12,
-            hidden: false,
-        },
+        horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [1, 2],
         turns: turns.iter().map(|text| turn(text)).collect(),
         outcome,
@@ -71,9 +58,7 @@ pub fn record(budget: &str, cost: &str, turns: &[&str], outcome: Outcome) -> Mat
 
 /// A deal at a price in dollars.
 pub fn deal(price: &str) -> Outcome {
-    Outcome::Deal {
-        price: dollars(price),
-    }
+    Outcome::Deal { price: dollars(price) }
 }
 
 /// Measures both seats.

@@ -31,10 +31,7 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
         any_role().prop_map(|by| Outcome::Walked { by }),
         Just(Outcome::TimedOut),
         (any_role(), any_move()).prop_map(|(by, action)| Outcome::Violated { by, action }),
-        any_role().prop_map(|by| Outcome::Faulted {
-            by,
-            fault: Fault::Memory
-        }),
+        any_role().prop_map(|by| Outcome::Faulted { by, fault: Fault::Memory }),
     ]
 }
 
@@ -43,20 +40,9 @@ fn any_turn() -> impl Strategy<Value = TurnRecord> {
         (any_price(), any_price()).prop_map(|(reserve, spread)| Belief { reserve, spread });
     let moves = proptest::collection::vec(any_move(), 0..3);
     let talk = prop_oneof![".*", "[0-9.,'$%k ]*"];
-    (
-        any_role(),
-        moves,
-        any_move(),
-        talk,
-        proptest::option::of(belief),
+    (any_role(), moves, any_move(), talk, proptest::option::of(belief)).prop_map(
+        |(by, refused, action, talk, belief)| TurnRecord { by, refused, action, talk, belief },
     )
-        .prop_map(|(by, refused, action, talk, belief)| TurnRecord {
-            by,
-            refused,
-            action,
-            talk,
-            belief,
-        })
 }
 
 fn any_record() -> impl Strategy<Value = MatchRecord> {

@@ -23,25 +23,13 @@ fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
     };
     for workers in [1, 2, 8] {
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let error = stage
-            .run(folder.path(), workers, &seats)
-            .expect_err("a worker panics");
-        let RunError::Panicked {
-            pair_index,
-            message,
-        } = &error
-        else {
-            panic!("{error:?}")
-        };
+        let error = stage.run(folder.path(), workers, &seats).expect_err("a worker panics");
+        let RunError::Panicked { pair_index, message } = &error else { panic!("{error:?}") };
         assert_eq!((*pair_index, message.as_str()), (BAD, "seat of a bad pair"));
-        let matches = entries(folder.path())
-            .iter()
-            .filter(|entry| matches!(entry, Entry::Match(_)))
-            .count();
+        let matches =
+            entries(folder.path()).iter().filter(|entry| matches!(entry, Entry::Match(_))).count();
         assert_eq!(matches as u64, 2 * BAD, "what came before is written");
-        stage
-            .run(folder.path(), workers, &hagglers)
-            .expect("the rest is played");
+        stage.run(folder.path(), workers, &hagglers).expect("the rest is played");
         assert!(bytes(folder.path()) == stage.reference());
     }
 }
@@ -58,10 +46,7 @@ fn a_listener_that_panics_ends_the_workers_too() {
             return hagglers(request);
         }
         farthest.wait(WINDOW - 1);
-        Err(SeatError::Void {
-            reason: VoidReason::Host,
-            detail: "no slot".to_owned(),
-        })
+        Err(SeatError::Void { reason: VoidReason::Host, detail: "no slot".to_owned() })
     };
     let folder = tempfile::tempdir().expect("a folder for the test");
     let stop = AtomicBool::new(false);
@@ -81,17 +66,7 @@ fn a_folder_with_other_files_is_left_alone() {
     let stage = Stage::new(1);
     let folder = tempfile::tempdir().expect("a folder for the test");
     std::fs::write(folder.path().join("notes.txt"), "mine").expect("the disk works");
-    let error = stage
-        .run(folder.path(), 1, &hagglers)
-        .expect_err("the folder is in use");
-    assert!(
-        matches!(error, RunError::Log(LogError::ForeignFile { .. })),
-        "{error:?}"
-    );
-    assert_eq!(
-        std::fs::read_dir(folder.path())
-            .expect("the disk works")
-            .count(),
-        1
-    );
+    let error = stage.run(folder.path(), 1, &hagglers).expect_err("the folder is in use");
+    assert!(matches!(error, RunError::Log(LogError::ForeignFile { .. })), "{error:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the disk works").count(), 1);
 }

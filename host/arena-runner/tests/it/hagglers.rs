@@ -21,13 +21,7 @@ pub struct Haggler {
 
 impl Haggler {
     pub fn new(seed: u64) -> Haggler {
-        Haggler {
-            seed,
-            acts: 0,
-            role: Role::Buyer,
-            reserve: 0,
-            usage: Usage::default(),
-        }
+        Haggler { seed, acts: 0, role: Role::Buyer, reserve: 0, usage: Usage::default() }
     }
 
     fn draw(&self, purpose: u64) -> u64 {
@@ -46,17 +40,10 @@ impl Haggler {
 
 impl Seat for Haggler {
     fn begin(&mut self, brief: &Brief) -> Result<(), SeatError> {
-        assert_eq!(
-            brief.seed, self.seed,
-            "a seat is told the seed that it was made with"
-        );
+        assert_eq!(brief.seed, self.seed, "a seat is told the seed that it was made with");
         self.role = brief.role;
         self.reserve = brief.reserve.cents();
-        if self.draw(3).is_multiple_of(40) {
-            Err(Fault::Trap.into())
-        } else {
-            Ok(())
-        }
+        if self.draw(3).is_multiple_of(40) { Err(Fault::Trap.into()) } else { Ok(()) }
     }
 
     fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
@@ -67,9 +54,7 @@ impl Seat for Haggler {
             return Err(Fault::ALL[class].into());
         }
         self.usage.fuel_per_act.push(self.draw(6) % 1_000_000);
-        self.usage
-            .trace
-            .push(format!("act {} after {} events", self.acts, news.len()));
+        self.usage.trace.push(format!("act {} after {} events", self.acts, news.len()));
         if chance < 10 {
             self.usage.model_calls.push(call(self.acts as u32 - 1));
         }
@@ -79,21 +64,11 @@ impl Seat for Haggler {
             10..20 => Move::Reject,
             _ => self.offer(),
         };
-        let talk_bytes = if chance > 97 {
-            TALK_BYTES_MAX + 1
-        } else {
-            chance as usize % 50
-        };
+        let talk_bytes = if chance > 97 { TALK_BYTES_MAX + 1 } else { chance as usize % 50 };
         let talk = "x".repeat(talk_bytes);
-        let belief = chance.is_multiple_of(2).then_some(Belief {
-            reserve: Price(7),
-            spread: Price(1),
-        });
-        Ok(Reply {
-            action,
-            talk,
-            belief,
-        })
+        let belief =
+            chance.is_multiple_of(2).then_some(Belief { reserve: Price(7), spread: Price(1) });
+        Ok(Reply { action, talk, belief })
     }
 
     fn finish(&mut self, end: &End) {

@@ -22,9 +22,7 @@ fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
     let wanted = stage.reference();
     for workers in [2, 8] {
         let folder = tempfile::tempdir().expect("a folder for the test");
-        stage
-            .run(folder.path(), workers, &hagglers)
-            .expect("hagglers play to the end");
+        stage.run(folder.path(), workers, &hagglers).expect("hagglers play to the end");
         assert!(bytes(folder.path()) == wanted, "{workers} workers");
     }
 }
@@ -33,9 +31,7 @@ fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
 fn every_leg_of_the_schedule_has_one_record_in_its_place_that_replays() {
     let stage = Stage::new(40);
     let folder = tempfile::tempdir().expect("a folder for the test");
-    let summary = stage
-        .run(folder.path(), 3, &hagglers)
-        .expect("hagglers play to the end");
+    let summary = stage.run(folder.path(), 3, &hagglers).expect("hagglers play to the end");
     let pair_count = stage.schedule.pair_count();
     assert_eq!(pair_count, 400);
     let entries = entries(folder.path());
@@ -44,50 +40,26 @@ fn every_leg_of_the_schedule_has_one_record_in_its_place_that_replays() {
     let mut faults = [0; Fault::ALL.len()];
     let mut outcomes = BTreeSet::new();
     for (place, entry) in entries[1..entries.len() - 1].iter().enumerate() {
-        let Entry::Match(record) = entry else {
-            panic!("entry {place} is {entry:?}")
-        };
+        let Entry::Match(record) = entry else { panic!("entry {place} is {entry:?}") };
         let plan = stage.schedule.pair(place as u64 / 2);
         let leg = (place % 2) as u8;
         assert_eq!((record.pair_index, record.leg), (plan.index, leg));
         assert_eq!(record.agents, plan.seats(leg));
-        assert_eq!(
-            record.seeds,
-            seat_seeds(stage.config.seed, plan.index)[place % 2]
-        );
+        assert_eq!(record.seeds, seat_seeds(stage.config.seed, plan.index)[place % 2]);
         let (item, repetition) = (plan.item_index, plan.repetition);
         assert_eq!((record.item_index, record.repetition), (item, repetition));
-        let scenario = draw_scenario(
-            &stage.config,
-            &stage.catalog,
-            stage.config.seed,
-            item,
-            repetition,
-        );
+        let scenario =
+            draw_scenario(&stage.config, &stage.catalog, stage.config.seed, item, repetition);
         let reserves = (record.budget, record.cost, record.opener, record.horizon);
-        assert_eq!(
-            reserves,
-            (
-                scenario.budget,
-                scenario.cost,
-                scenario.opener,
-                scenario.horizon
-            )
-        );
+        assert_eq!(reserves, (scenario.budget, scenario.cost, scenario.opener, scenario.horizon));
         rules::replay(&stage.rules, record).expect("a record replays");
         let outcome = format!("{:?}", record.outcome);
         outcomes.insert(outcome.split(' ').next().map(str::to_owned));
         if let Outcome::Faulted { fault, .. } = record.outcome {
-            faults[Fault::ALL
-                .iter()
-                .position(|class| *class == fault)
-                .expect("listed")] += 1;
+            faults[Fault::ALL.iter().position(|class| *class == fault).expect("listed")] += 1;
         }
     }
-    let close = Close {
-        match_count: 2 * pair_count,
-        void_count: 0,
-    };
+    let close = Close { match_count: 2 * pair_count, void_count: 0 };
     assert_eq!(entries.last(), Some(&Entry::Close(close)));
     assert_eq!(summary.status, RunStatus::Finished);
     assert_eq!(summary.counts.match_count, 2 * pair_count);
@@ -102,15 +74,9 @@ fn a_seat_that_cannot_be_made_faults_before_the_first_turn() {
     let stage = Stage::new(1);
     let folder = tempfile::tempdir().expect("a folder for the test");
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
-        if request.agent == 2 {
-            Err(Fault::Memory.into())
-        } else {
-            hagglers(request)
-        }
+        if request.agent == 2 { Err(Fault::Memory.into()) } else { hagglers(request) }
     };
-    stage
-        .run(folder.path(), 2, &seats)
-        .expect("the others play to the end");
+    stage.run(folder.path(), 2, &seats).expect("the others play to the end");
     let mut seen = 0;
     for entry in entries(folder.path()) {
         let Entry::Match(record) = entry else {
@@ -145,9 +111,7 @@ fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
         hagglers(request)
     };
     let folder = tempfile::tempdir().expect("a folder for the test");
-    stage
-        .run(folder.path(), 2, &seats)
-        .expect("hagglers play to the end");
+    stage.run(folder.path(), 2, &seats).expect("hagglers play to the end");
     assert!(bytes(folder.path()) == stage.reference());
 }
 
@@ -161,19 +125,11 @@ fn the_news_begin_with_the_start_grow_and_end_with_the_summary() {
     let summary = stage.run_with(folder.path(), 2, &stop, &hagglers, &mut tell);
     let summary = summary.expect("hagglers play to the end");
     let pair_count = stage.schedule.pair_count();
-    assert_eq!(
-        news.first(),
-        Some(&RunEvent::Started {
-            pairs_done: 0,
-            pair_count
-        })
-    );
+    assert_eq!(news.first(), Some(&RunEvent::Started { pairs_done: 0, pair_count }));
     assert_eq!(news.last(), Some(&RunEvent::Finished(summary)));
     let mut pairs_before = 0;
     for event in &news[1..news.len() - 1] {
-        let RunEvent::Progress { counts, .. } = event else {
-            panic!("{event:?}")
-        };
+        let RunEvent::Progress { counts, .. } = event else { panic!("{event:?}") };
         assert!(counts.pairs_done > pairs_before && counts.match_count == 2 * counts.pairs_done);
         pairs_before = counts.pairs_done;
     }

@@ -59,9 +59,7 @@ fn a_run_stopped_at_random_points_goes_on_to_the_same_bytes() {
             assert_eq!(finished, bytes(folder.path()) == wanted, "point {point}");
             assert!(wanted.starts_with(&bytes(folder.path())), "point {point}");
         }
-        let summary = stage
-            .run(folder.path(), 2, &hagglers)
-            .expect("the rest is played");
+        let summary = stage.run(folder.path(), 2, &hagglers).expect("the rest is played");
         assert_eq!(summary.status, RunStatus::Finished);
         assert!(bytes(folder.path()) == wanted, "seed {SEED} point {point}");
     }
@@ -82,9 +80,7 @@ fn a_run_killed_at_random_bytes_goes_on_to_the_same_bytes() {
         }
         fs::write(path_in(folder.path()), left).expect("the disk works");
         let workers = 1 + stream.below(8) as usize;
-        stage
-            .run(folder.path(), workers, &hagglers)
-            .expect("the rest is played");
+        stage.run(folder.path(), workers, &hagglers).expect("the rest is played");
         assert!(bytes(folder.path()) == wanted, "seed {SEED} point {point}");
     }
 }
@@ -93,18 +89,12 @@ fn a_run_killed_at_random_bytes_goes_on_to_the_same_bytes() {
 fn what_a_killed_run_leaves_at_any_byte_of_the_first_entries_is_gone_on_with() {
     let stage = Stage::new(1);
     let wanted = stage.reference();
-    let announced = 16
-        + 8
-        + Entry::Announcement(stage.announcement.clone())
-            .encode()
-            .len();
+    let announced = 16 + 8 + Entry::Announcement(stage.announcement.clone()).encode().len();
     let cuts = (0..20).chain(announced - 9..announced + 40);
     for cut in cuts {
         let folder = folder();
         fs::write(path_in(folder.path()), &wanted[..cut]).expect("the disk works");
-        stage
-            .run(folder.path(), 1, &hagglers)
-            .expect("the rest is played");
+        stage.run(folder.path(), 1, &hagglers).expect("the rest is played");
         assert!(bytes(folder.path()) == wanted, "cut at {cut}");
     }
 }
@@ -120,13 +110,8 @@ fn only_what_is_missing_is_played_again() {
         first.fetch_min(request.pair_index, Ordering::Relaxed);
         hagglers(request)
     };
-    let summary = stage
-        .run(folder.path(), 2, &seats)
-        .expect("the rest is played");
-    assert!(
-        summary.pairs_resumed > 3,
-        "half of the log holds some pairs"
-    );
+    let summary = stage.run(folder.path(), 2, &seats).expect("the rest is played");
+    assert!(summary.pairs_resumed > 3, "half of the log holds some pairs");
     assert_eq!(first.load(Ordering::Relaxed), summary.pairs_resumed);
 }
 
@@ -134,15 +119,11 @@ fn only_what_is_missing_is_played_again() {
 fn a_closed_log_is_finished_and_left_alone() {
     let stage = Stage::new(2);
     let folder = folder();
-    let summary = stage
-        .run(folder.path(), 2, &hagglers)
-        .expect("hagglers play to the end");
+    let summary = stage.run(folder.path(), 2, &hagglers).expect("hagglers play to the end");
     let before = bytes(folder.path());
     let mut news = Vec::new();
     let stop = AtomicBool::new(false);
-    let again = stage.run_with(folder.path(), 2, &stop, &nobody, &mut |event| {
-        news.push(event)
-    });
+    let again = stage.run_with(folder.path(), 2, &stop, &nobody, &mut |event| news.push(event));
     let again = again.expect("there is nothing left to fail");
     assert_eq!(again.counts, summary.counts);
     assert_eq!(again.pairs_resumed, stage.schedule.pair_count());
@@ -153,9 +134,7 @@ fn a_closed_log_is_finished_and_left_alone() {
 /// Checks that a run refuses the log that lies in `folder`, and leaves it as it is.
 fn refuse(stage: &Stage, folder: &Path) -> RunError {
     let before = bytes(folder);
-    let error = stage
-        .run(folder, 2, &nobody)
-        .expect_err("the log is not this job's");
+    let error = stage.run(folder, 2, &nobody).expect_err("the log is not this job's");
     assert!(bytes(folder) == before, "a refused log is left as it is");
     error
 }
@@ -173,9 +152,7 @@ fn a_log_of_another_tournament_is_refused_with_the_field_that_differs() {
         ("catalog_sha256", |other| other.catalog_sha256[31] ^= 1),
         ("agents", |other| other.agents.truncate(3)),
         ("agents[1].name", |other| other.agents[1].name.push('x')),
-        ("agents[2].component_sha256", |other| {
-            other.agents[2].component_sha256[0] = 0
-        }),
+        ("agents[2].component_sha256", |other| other.agents[2].component_sha256[0] = 0),
         ("agents[3].params", |other| other.agents[3].params.push('x')),
         ("pair_count", |other| other.pair_count += 1),
         ("engine line 2", |other| other.engine.push_str(" fuel")),
@@ -188,18 +165,11 @@ fn a_log_of_another_tournament_is_refused_with_the_field_that_differs() {
         let mut other = stage.announcement.clone();
         change(&mut other);
         let mut writer = LogWriter::create(folder.path()).expect("an empty folder");
-        writer
-            .append_all(&[&Entry::Announcement(other).encode()])
-            .expect("the disk works");
+        writer.append_all(&[&Entry::Announcement(other).encode()]).expect("the disk works");
         drop(writer);
         let error = refuse(&stage, folder.path());
         assert!(error.hint().is_some_and(|hint| hint.contains("--out")));
-        let RunError::AnnouncementDiffers {
-            field,
-            found,
-            wanted: ours,
-        } = error
-        else {
+        let RunError::AnnouncementDiffers { field, found, wanted: ours } = error else {
             panic!("{error:?}");
         };
         assert_eq!(field, wanted);
@@ -221,15 +191,10 @@ fn a_longer_config_or_engine_is_a_difference_too() {
         let mut other = stage.announcement.clone();
         change(&mut other);
         let mut writer = LogWriter::create(folder.path()).expect("an empty folder");
-        writer
-            .append_all(&[&Entry::Announcement(other).encode()])
-            .expect("the disk works");
+        writer.append_all(&[&Entry::Announcement(other).encode()]).expect("the disk works");
         drop(writer);
         let error = refuse(&stage, folder.path());
-        assert!(
-            matches!(error, RunError::AnnouncementDiffers { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, RunError::AnnouncementDiffers { .. }), "{error:?}");
     }
 }
 
@@ -241,18 +206,11 @@ fn leg_of(entries: &mut [Entry], place: usize) -> &mut MatchRecord {
 }
 
 fn void(pair_index: u64, attempt: u32) -> Entry {
-    Entry::Void(VoidRecord {
-        pair_index,
-        attempt,
-        reason: VoidReason::Host,
-    })
+    Entry::Void(VoidRecord { pair_index, attempt, reason: VoidReason::Host })
 }
 
 fn close(match_count: u64) -> Entry {
-    Entry::Close(Close {
-        match_count,
-        void_count: 0,
-    })
+    Entry::Close(Close { match_count, void_count: 0 })
 }
 
 /// Makes a sound log of ten pairs one that no run writes.
@@ -260,67 +218,37 @@ type Tampering = fn(&mut Vec<Entry>);
 
 /// What was done, the first entry that is out of order, and how to do it.
 const TAMPERINGS: [(&str, u64, Tampering); 13] = [
-    ("the legs of a pair are swapped", 1, |entries| {
-        entries.swap(1, 2)
-    }),
-    ("two pairs are swapped", 3, |entries| {
-        entries[3..7].rotate_left(2)
-    }),
+    ("the legs of a pair are swapped", 1, |entries| entries.swap(1, 2)),
+    ("two pairs are swapped", 3, |entries| entries[3..7].rotate_left(2)),
     ("a pair is missing", 3, |entries| drop(entries.drain(3..5))),
-    ("a leg is there twice", 2, |entries| {
-        entries.insert(1, entries[1].clone())
-    }),
-    ("another agent plays", 5, |entries| {
-        leg_of(entries, 5).agents[0] ^= 1
-    }),
-    ("another seed was given", 6, |entries| {
-        leg_of(entries, 6).seeds[1] += 1
-    }),
-    ("another item is sold", 6, |entries| {
-        leg_of(entries, 6).item_index += 1
-    }),
-    ("a void is between the legs", 2, |entries| {
-        entries.insert(2, void(0, 0))
-    }),
-    ("a void is of another pair", 3, |entries| {
-        entries.insert(3, void(0, 0))
-    }),
-    ("a void is missing", 3, |entries| {
-        entries.insert(3, void(1, 1))
-    }),
-    ("the close comes early", 19, |entries| {
-        drop(entries.drain(19..21))
-    }),
-    ("the close counts wrong", 21, |entries| {
-        entries[21] = close(19)
-    }),
-    ("something follows the close", 22, |entries| {
-        entries.push(close(20))
-    }),
+    ("a leg is there twice", 2, |entries| entries.insert(1, entries[1].clone())),
+    ("another agent plays", 5, |entries| leg_of(entries, 5).agents[0] ^= 1),
+    ("another seed was given", 6, |entries| leg_of(entries, 6).seeds[1] += 1),
+    ("another item is sold", 6, |entries| leg_of(entries, 6).item_index += 1),
+    ("a void is between the legs", 2, |entries| entries.insert(2, void(0, 0))),
+    ("a void is of another pair", 3, |entries| entries.insert(3, void(0, 0))),
+    ("a void is missing", 3, |entries| entries.insert(3, void(1, 1))),
+    ("the close comes early", 19, |entries| drop(entries.drain(19..21))),
+    ("the close counts wrong", 21, |entries| entries[21] = close(19)),
+    ("something follows the close", 22, |entries| entries.push(close(20))),
 ];
 
 #[test]
 fn entries_out_of_order_are_refused_by_number_and_left_as_they_are() {
     let stage = Stage::new(1);
     let whole = folder();
-    stage
-        .run(whole.path(), 1, &hagglers)
-        .expect("hagglers play to the end");
+    stage.run(whole.path(), 1, &hagglers).expect("hagglers play to the end");
     for (name, wanted, tamper) in TAMPERINGS {
         let mut entries = entries(whole.path());
         tamper(&mut entries);
         let folder = folder();
         let mut writer = LogWriter::create(folder.path()).expect("an empty folder");
         for entry in &entries {
-            writer
-                .append_all(&[&entry.encode()])
-                .expect("the disk works");
+            writer.append_all(&[&entry.encode()]).expect("the disk works");
         }
         drop(writer);
         let error = refuse(&stage, folder.path());
-        let RunError::Misplaced { entry_index, .. } = error else {
-            panic!("{name}: {error:?}")
-        };
+        let RunError::Misplaced { entry_index, .. } = error else { panic!("{name}: {error:?}") };
         assert_eq!(entry_index, wanted, "{name}: {error}");
     }
 }
@@ -334,18 +262,12 @@ fn a_damaged_log_is_refused_and_left_as_it_is() {
     damaged[good.len() / 2] ^= 4;
     fs::write(path_in(folder.path()), &damaged).expect("the disk works");
     let error = refuse(&stage, folder.path());
-    assert!(
-        matches!(error, RunError::Log(LogError::Damaged { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, RunError::Log(LogError::Damaged { .. })), "{error:?}");
     // Nothing is ever written after the close, so this is no crash's work either.
     let longer = [&good[..], b"more"].concat();
     fs::write(path_in(folder.path()), longer).expect("the disk works");
     let error = refuse(&stage, folder.path());
-    assert!(
-        matches!(error, RunError::Log(LogError::TornTail { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, RunError::Log(LogError::TornTail { .. })), "{error:?}");
 }
 
 #[test]
@@ -354,15 +276,10 @@ fn a_whole_frame_that_is_no_entry_is_refused_by_number() {
     let folder = folder();
     let mut writer = LogWriter::create(folder.path()).expect("an empty folder");
     let announcement = Entry::Announcement(stage.announcement.clone()).encode();
-    writer
-        .append_all(&[&announcement, b"ARNA\0\x01\0\x09"])
-        .expect("the disk works");
+    writer.append_all(&[&announcement, b"ARNA\0\x01\0\x09"]).expect("the disk works");
     drop(writer);
     let error = refuse(&stage, folder.path());
-    assert!(
-        matches!(error, RunError::Entry { entry_index: 1, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, RunError::Entry { entry_index: 1, .. }), "{error:?}");
     assert_eq!(error.to_string(), "entry 1 of the log: unknown kind 9");
 }
 
@@ -372,9 +289,6 @@ fn a_second_run_of_the_same_folder_is_refused() {
     let folder = folder();
     let held = LogWriter::create(folder.path()).expect("an empty folder");
     let error = refuse(&stage, folder.path());
-    assert!(
-        matches!(error, RunError::Log(LogError::Locked { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, RunError::Log(LogError::Locked { .. })), "{error:?}");
     drop(held);
 }

@@ -65,13 +65,7 @@ impl Stage {
             pair_count: schedule.pair_count(),
         };
         let rules = Rules::new(&config.rules, &config.limits);
-        Stage {
-            config,
-            catalog,
-            rules,
-            schedule,
-            announcement,
-        }
+        Stage { config, catalog, rules, schedule, announcement }
     }
 
     pub fn run_with(
@@ -102,20 +96,13 @@ impl Stage {
         workers: usize,
         seats: &SeatSource<'_, '_>,
     ) -> Result<Summary, RunError> {
-        self.run_with(
-            out_dir,
-            workers,
-            &AtomicBool::new(false),
-            seats,
-            &mut |_| {},
-        )
+        self.run_with(out_dir, workers, &AtomicBool::new(false), seats, &mut |_| {})
     }
 
     /// Returns the bytes that every run of hagglers must leave.
     pub fn reference(&self) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder for the test");
-        self.run(folder.path(), 1, &hagglers)
-            .expect("hagglers play to the end");
+        self.run(folder.path(), 1, &hagglers).expect("hagglers play to the end");
         bytes(folder.path())
     }
 }
@@ -165,14 +152,10 @@ impl Farthest {
     /// whoever might go further.
     pub fn wait(&self, wanted: u64) -> u64 {
         let farthest = self.pair_index.lock().expect("nobody panics");
-        let come = self
-            .moved
-            .wait_while(farthest, |farthest| *farthest < wanted);
+        let come = self.moved.wait_while(farthest, |farthest| *farthest < wanted);
         let come = come.expect("nobody panics");
         let further = |farthest: &mut u64| *farthest <= wanted;
-        let waited = self
-            .moved
-            .wait_timeout_while(come, Duration::from_millis(300), further);
+        let waited = self.moved.wait_timeout_while(come, Duration::from_millis(300), further);
         *waited.expect("nobody panics").0
     }
 }

@@ -28,21 +28,13 @@ struct FailingHost<F> {
 
 impl<F: Fn(u64) -> u32> FailingHost<F> {
     fn new(times: F) -> FailingHost<F> {
-        FailingHost {
-            times,
-            failed: Mutex::default(),
-        }
+        FailingHost { times, failed: Mutex::default() }
     }
 
     /// Fails in one seat of the pair: while it is made in the first leg, or when it is begun
     /// in the second leg.
     fn seat(&self, request: SeatRequest) -> Result<Box<dyn Seat>, SeatError> {
-        let SeatRequest {
-            pair_index,
-            leg,
-            role,
-            ..
-        } = request;
+        let SeatRequest { pair_index, leg, role, .. } = request;
         let chosen = u64::from(leg) == mix(pair_index) % 2 && role == Role::Buyer;
         let mut failed = self.failed.lock().expect("nobody panics");
         let failed = failed.entry(pair_index).or_default();
@@ -58,10 +50,7 @@ impl<F: Fn(u64) -> u32> FailingHost<F> {
 }
 
 fn host_failure() -> SeatError {
-    SeatError::Void {
-        reason: VoidReason::Host,
-        detail: "no free slot".to_owned(),
-    }
+    SeatError::Void { reason: VoidReason::Host, detail: "no free slot".to_owned() }
 }
 
 /// A seat whose model is gone when it is begun.
@@ -70,10 +59,7 @@ struct Disconnected;
 impl Seat for Disconnected {
     fn begin(&mut self, _brief: &Brief) -> Result<(), SeatError> {
         let detail = "no answer".to_owned();
-        Err(SeatError::Void {
-            reason: VoidReason::ModelProvider,
-            detail,
-        })
+        Err(SeatError::Void { reason: VoidReason::ModelProvider, detail })
     }
 
     fn act(&mut self, _news: &[Event]) -> Result<Reply, SeatError> {
@@ -105,20 +91,14 @@ fn split(folder: &Path) -> (Vec<Entry>, Vec<VoidRecord>) {
 
 /// Pairs 0, 5, 10, ... fail, by turns once and twice.
 fn now_and_then(pair_index: u64) -> u32 {
-    if pair_index.is_multiple_of(5) {
-        1 + (pair_index % 2) as u32
-    } else {
-        0
-    }
+    if pair_index.is_multiple_of(5) { 1 + (pair_index % 2) as u32 } else { 0 }
 }
 
 #[test]
 fn voided_pairs_are_on_the_record_in_their_place_and_played_to_the_same_matches() {
     let stage = Stage::new(10);
     let smooth = tempfile::tempdir().expect("a folder for the test");
-    stage
-        .run(smooth.path(), 1, &hagglers)
-        .expect("hagglers play to the end");
+    stage.run(smooth.path(), 1, &hagglers).expect("hagglers play to the end");
     let (wanted, none) = split(smooth.path());
     assert!(none.is_empty());
     let mut logs = Vec::new();
@@ -126,16 +106,12 @@ fn voided_pairs_are_on_the_record_in_their_place_and_played_to_the_same_matches(
         let folder = tempfile::tempdir().expect("a folder for the test");
         let host = FailingHost::new(now_and_then);
         let seats = |request| host.seat(request);
-        let summary = stage
-            .run(folder.path(), workers, &seats)
-            .expect("it comes round");
+        let summary = stage.run(folder.path(), workers, &seats).expect("it comes round");
         let (matches, voids) = split(folder.path());
         assert!(matches == wanted, "{workers} workers");
         assert_eq!(summary.counts.void_count, voids.len() as u64);
-        let places: Vec<(u64, u32)> = voids
-            .iter()
-            .map(|void| (void.pair_index, void.attempt))
-            .collect();
+        let places: Vec<(u64, u32)> =
+            voids.iter().map(|void| (void.pair_index, void.attempt)).collect();
         let expected: Vec<(u64, u32)> = (0..stage.schedule.pair_count())
             .flat_map(|pair| (0..now_and_then(pair)).map(move |attempt| (pair, attempt)))
             .collect();
@@ -174,23 +150,13 @@ fn a_pair_that_keeps_failing_stops_the_run_by_name_and_can_be_gone_on_with() {
             let stop = AtomicBool::new(false);
             let error = stage.run_with(folder.path(), workers, &stop, &seats, &mut tell);
             let error = error.expect_err("the host keeps failing");
-            let RunError::Voided { attempts, last } = &error else {
-                panic!("{error:?}")
-            };
+            let RunError::Voided { attempts, last } = &error else { panic!("{error:?}") };
             let voids_before = run * VOID_ATTEMPTS_MAX;
-            let Voiding {
-                pair_index,
-                attempt,
-                reason,
-                detail,
-            } = last;
+            let Voiding { pair_index, attempt, reason, detail } = last;
             assert_eq!((*attempts, *pair_index), (VOID_ATTEMPTS_MAX, BAD));
             assert_eq!(*attempt, voids_before + VOID_ATTEMPTS_MAX - 1);
             let text = error.to_string();
-            assert!(
-                text.contains("pair 37") && text.contains(reason.name()),
-                "{text}"
-            );
+            assert!(text.contains("pair 37") && text.contains(reason.name()), "{text}");
             assert!(text.contains(detail.as_str()), "{text}");
             assert!(error.hint().is_some_and(|hint| hint.contains("goes on")));
             assert_eq!(told.len() as u32, VOID_ATTEMPTS_MAX);
@@ -198,23 +164,16 @@ fn a_pair_that_keeps_failing_stops_the_run_by_name_and_can_be_gone_on_with() {
             let (matches, voids) = split(folder.path());
             assert_eq!(matches.len() as u64, 2 * BAD);
             let attempts: Vec<u32> = voids.iter().map(|void| void.attempt).collect();
-            assert_eq!(
-                attempts,
-                (0..voids_before + VOID_ATTEMPTS_MAX).collect::<Vec<u32>>()
-            );
+            assert_eq!(attempts, (0..voids_before + VOID_ATTEMPTS_MAX).collect::<Vec<u32>>());
         }
-        let summary = stage
-            .run(folder.path(), workers, &hagglers)
-            .expect("the host is well");
+        let summary = stage.run(folder.path(), workers, &hagglers).expect("the host is well");
         assert_eq!(summary.pairs_resumed, BAD);
         let close = Close {
             match_count: stage.schedule.match_count(),
             void_count: u64::from(2 * VOID_ATTEMPTS_MAX),
         };
         assert_eq!(entries(folder.path()).last(), Some(&Entry::Close(close)));
-        let again = stage
-            .run(folder.path(), workers, &hagglers)
-            .expect("the log is closed");
+        let again = stage.run(folder.path(), workers, &hagglers).expect("the log is closed");
         assert_eq!(again.counts, summary.counts);
     }
 }
@@ -224,15 +183,11 @@ fn a_killed_run_over_a_failing_host_keeps_the_voids_that_are_whole_and_the_same_
     const SEED: u64 = 5;
     let stage = Stage::new(4);
     let smooth = tempfile::tempdir().expect("a folder for the test");
-    stage
-        .run(smooth.path(), 1, &hagglers)
-        .expect("hagglers play to the end");
+    stage.run(smooth.path(), 1, &hagglers).expect("hagglers play to the end");
     let (wanted, _) = split(smooth.path());
     let failing = |folder: &Path, workers| {
         let host = FailingHost::new(now_and_then);
-        stage
-            .run(folder, workers, &|request| host.seat(request))
-            .expect("it comes round")
+        stage.run(folder, workers, &|request| host.seat(request)).expect("it comes round")
     };
     let rough = tempfile::tempdir().expect("a folder for the test");
     failing(rough.path(), 1);
@@ -247,9 +202,7 @@ fn a_killed_run_over_a_failing_host_keeps_the_voids_that_are_whole_and_the_same_
         assert!(matches == wanted, "seed {SEED} point {point}");
         assert_eq!(summary.counts.void_count, voids.len() as u64);
         // The log is read, and every void with it, before a closed one is left alone.
-        let again = stage
-            .run(folder.path(), 1, &hagglers)
-            .expect("the log is closed");
+        let again = stage.run(folder.path(), 1, &hagglers).expect("the log is closed");
         assert_eq!(again.counts, summary.counts, "seed {SEED} point {point}");
     }
 }

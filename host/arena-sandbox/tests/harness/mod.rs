@@ -1,10 +1,7 @@
 //! A sandbox, a brief and a match of one seat against nobody, for the tests of this crate.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a sandbox that cannot be set up is a broken test"
-)]
+#![allow(clippy::unwrap_used, reason = "a sandbox that cannot be set up is a broken test")]
 
 use arena_core::config::Limits;
 use arena_core::fault::{Fault, SeatError};
@@ -15,10 +12,7 @@ use arena_core::turn::{End, Event, Move, Reply, Turn};
 use arena_sandbox::{CompileWorker, Grants, LoadedAgent, Sandbox, SandboxSettings};
 
 pub fn worker() -> CompileWorker {
-    CompileWorker {
-        program: env!("CARGO_BIN_EXE_arena-compile-worker").into(),
-        args: vec![],
-    }
+    CompileWorker { program: env!("CARGO_BIN_EXE_arena-compile-worker").into(), args: vec![] }
 }
 
 pub fn settings(limits: Limits) -> SandboxSettings {
@@ -49,11 +43,7 @@ pub fn brief(role: Role, seed: u64) -> Brief {
 }
 
 pub fn opponent_offers(cents: u32, talk: &str) -> Event {
-    Event::Turn(Turn {
-        by: Role::Seller,
-        action: Move::Offer(Price(cents)),
-        talk: talk.to_owned(),
-    })
+    Event::Turn(Turn { by: Role::Seller, action: Move::Offer(Price(cents)), talk: talk.to_owned() })
 }
 
 /// What a seat did in a match of `turns` turns, and how it ended if it did.
@@ -81,11 +71,7 @@ pub fn play(sandbox: &Sandbox, agent: &LoadedAgent, grants: &Grants, turns: u32)
     if error.is_none() {
         seat.finish(&End::Impasse);
     }
-    Played {
-        replies,
-        error,
-        usage: seat.take_usage(),
-    }
+    Played { replies, error, usage: seat.take_usage() }
 }
 
 /// Loads a component and plays it without grants.
@@ -99,26 +85,14 @@ pub fn load_and_play(limits: Limits, component: &[u8], turns: u32) -> Played {
 /// well-behaved agent on the same sandbox is not affected.
 pub fn check_fault(name: &str, limits: Limits, component: &[u8], turns: u32, fault: Fault) {
     let sandbox = sandbox(limits);
-    let honest = sandbox
-        .load(&crate::kit::Guest::default().component())
-        .unwrap();
+    let honest = sandbox.load(&crate::kit::Guest::default().component()).unwrap();
     let before = play(&sandbox, &honest, &Grants::default(), 3);
-    let agent = sandbox
-        .load(component)
-        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let agent = sandbox.load(component).unwrap_or_else(|error| panic!("{name}: {error}"));
     let first = play(&sandbox, &agent, &Grants::default(), turns);
     assert_eq!(first.error, Some(SeatError::Fault(fault)), "{name}");
     for _ in 0..2 {
-        assert_eq!(
-            play(&sandbox, &agent, &Grants::default(), turns),
-            first,
-            "{name}"
-        );
+        assert_eq!(play(&sandbox, &agent, &Grants::default(), turns), first, "{name}");
     }
-    assert_eq!(
-        play(&sandbox, &honest, &Grants::default(), 3),
-        before,
-        "{name}"
-    );
+    assert_eq!(play(&sandbox, &honest, &Grants::default(), 3), before, "{name}");
     assert_eq!(before.error, None, "{name}");
 }

@@ -9,10 +9,7 @@
 //! at 12 and length at 16, option of a belief at 20, its reserve at 24 and spread at 28.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test guest that does not build is a broken test"
-)]
+#![allow(clippy::unwrap_used, reason = "a test guest that does not build is a broken test")]
 
 use std::path::{Path, PathBuf};
 
@@ -75,15 +72,7 @@ impl Default for Guest<'_> {
 impl Guest<'_> {
     /// Returns the text of the core module.
     pub fn text(&self) -> String {
-        let Guest {
-            imports,
-            pages,
-            fields,
-            begin,
-            act,
-            finish,
-            realloc,
-        } = self;
+        let Guest { imports, pages, fields, begin, act, finish, realloc } = self;
         format!(
             r#"(module
   {imports}
@@ -122,14 +111,9 @@ pub fn component_with(core: &str, packages: &[&str], imports: &[&str]) -> Vec<u8
     let mut resolve = Resolve::default();
     resolve.push_file(wit_path()).unwrap();
     for (index, package) in packages.iter().enumerate() {
-        resolve
-            .push_str(format!("package{index}.wit"), package)
-            .unwrap();
+        resolve.push_str(format!("package{index}.wit"), package).unwrap();
     }
-    let lines: String = imports
-        .iter()
-        .map(|name| format!("import {name};\n"))
-        .collect();
+    let lines: String = imports.iter().map(|name| format!("import {name};\n")).collect();
     let world = format!(
         "package test:guest;\nworld guest {{ include arena:negotiation/agent@0.1.0;\n{lines}}}"
     );
@@ -157,10 +141,7 @@ fn encode(core: &str, resolve: &Resolve, package: PackageId, world: &str) -> Vec
 }
 
 fn wit_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .find_map(find_wit)
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find_map(find_wit).unwrap()
 }
 
 fn find_wit(folder: &Path) -> Option<PathBuf> {
