@@ -159,20 +159,10 @@ pub struct MatchArgs {
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Parameters for the buyer, as a tournament file would give them
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub params_a: String,
     /// Parameters for the seller
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub params_b: String,
     /// Print one JSON document instead of the transcript
     #[arg(long)]
@@ -226,12 +216,7 @@ pub struct CheckArgs {
     #[arg(value_name = "FILE.wasm")]
     pub agent: String,
     /// Parameters for the agent, as a tournament file would give them
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub params: String,
     /// Root seed of every draw
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -257,10 +242,8 @@ pub enum CatalogCommand {
                             ../shared/data/AmazonHistoryPrice --factor 0.8")]
     Import(ImportArgs),
     /// Show the items of a catalog
-    #[command(
-        after_help = "Examples:\n  arena catalog show synthetic --items 1000 --seed 1\n  \
-                            arena catalog show ../shared/data/AmazonHistoryPrice --limit 20"
-    )]
+    #[command(after_help = "Examples:\n  arena catalog show synthetic --items 1000 --seed 1\n  \
+                            arena catalog show ../shared/data/AmazonHistoryPrice --limit 20")]
     Show(CatalogShowArgs),
 }
 
@@ -318,9 +301,7 @@ fn parse_factor(text: &str) -> Result<Factor, String> {
     if !readable || !digits(whole) || !digits(fraction) {
         return Err("needs a number such as `0.8`, at most three decimals".to_owned());
     }
-    let milli: u32 = format!("{whole}{fraction:0<3}")
-        .parse()
-        .map_err(|_| "not a number")?;
+    let milli: u32 = format!("{whole}{fraction:0<3}").parse().map_err(|_| "not a number")?;
     if !(1..=2_000).contains(&milli) {
         return Err("must lie between 0.001 and 2".to_owned());
     }
@@ -342,9 +323,7 @@ mod tests {
         for (text, milli) in [("0.8", 800), ("1", 1_000), ("0.001", 1), ("2.000", 2_000)] {
             assert_eq!(parse_factor(text), Ok(Factor { milli }), "{text}");
         }
-        for text in [
-            "", ".8", "0", "0.0001", "2.001", "-1", "1e0", "0.8.0", "100",
-        ] {
+        for text in ["", ".8", "0", "0.0001", "2.001", "-1", "1e0", "0.8.0", "100"] {
             assert!(parse_factor(text).is_err(), "{text}");
         }
     }

@@ -49,11 +49,7 @@ pub struct Complaint {
 impl Complaint {
     /// Says that something failed because of one fact.
     pub fn new(failed: impl Into<String>, fact: impl fmt::Display) -> Complaint {
-        Complaint {
-            failed: failed.into(),
-            facts: vec![fact.to_string()],
-            hint: None,
-        }
+        Complaint { failed: failed.into(), facts: vec![fact.to_string()], hint: None }
     }
 
     /// Adds what someone can do about it.

@@ -107,11 +107,7 @@ impl Situation {
             self.role,
             self.set.name(),
             if self.hidden { ", hidden horizon" } else { "" },
-            if self.feasible {
-                ""
-            } else {
-                ", no deal possible"
-            },
+            if self.feasible { "" } else { ", no deal possible" },
             self.temper.words()
         )
     }
@@ -121,20 +117,13 @@ impl Situation {
             RuleSet::Standard => (STANDARD_TURNS, self.role.other()),
             RuleSet::AmazonHistoryPrice => (AMAZON_TURNS, Role::Buyer),
         };
-        let (budget, cost) = if self.feasible {
-            (8_000, 5_000)
-        } else {
-            (5_000, 8_000)
-        };
+        let (budget, cost) = if self.feasible { (8_000, 5_000) } else { (5_000, 8_000) };
         Scenario {
             item: item("Travel kettle, 0.8 l", 10_000),
             budget: Price(budget),
             cost: Price(cost),
             opener,
-            horizon: Horizon {
-                turn_limit,
-                hidden: self.hidden,
-            },
+            horizon: Horizon { turn_limit, hidden: self.hidden },
         }
     }
 
@@ -145,13 +134,7 @@ impl Situation {
             for role in Role::BOTH {
                 for set in [RuleSet::Standard, RuleSet::AmazonHistoryPrice] {
                     for (hidden, feasible) in [(false, true), (true, true), (false, false)] {
-                        situations.push(Situation {
-                            role,
-                            set,
-                            hidden,
-                            feasible,
-                            temper: *temper,
-                        });
+                        situations.push(Situation { role, set, hidden, feasible, temper: *temper });
                     }
                 }
             }
@@ -172,26 +155,14 @@ pub fn examine(subject: &Subject<'_>) -> Result<Vec<Finding>, Voided> {
     let mut findings = Vec::new();
     for role in Role::BOTH {
         let chosen = |of: &[Situation]| -> Vec<Situation> {
-            of.iter()
-                .copied()
-                .filter(|situation| situation.role == role)
-                .collect()
+            of.iter().copied().filter(|situation| situation.role == role).collect()
         };
         let tests = [
             (format!("plays as {role}"), chosen(&ordinary)),
-            (
-                format!("withstands hostile opponents as {role}"),
-                chosen(&hostile),
-            ),
+            (format!("withstands hostile opponents as {role}"), chosen(&hostile)),
         ];
         for (test, situations) in tests {
-            findings.push(play_all(
-                subject,
-                test,
-                &situations,
-                &mut totals,
-                &mut unequal,
-            )?);
+            findings.push(play_all(subject, test, &situations, &mut totals, &mut unequal)?);
         }
         findings.push(odd_briefs(subject, role)?);
     }
@@ -229,36 +200,22 @@ fn play_all(
         totals.matches += 1;
         let own = first.turns.iter().filter(|turn| turn.by == situation.role);
         totals.refused += own.map(|turn| turn.refused.len() as u64).sum::<u64>();
-        totals
-            .fuel
-            .extend(&first.usage[situation.role.index()].fuel_per_act);
+        totals.fuel.extend(&first.usage[situation.role.index()].fuel_per_act);
     }
     let played = situations.len();
-    Ok(judge(
-        test,
-        &faults,
-        format!("{played} matches, {deals} deals, no fault"),
-    ))
+    Ok(judge(test, &faults, format!("{played} matches, {deals} deals, no fault")))
 }
 
 /// Makes a finding out of a list of what went wrong.
 fn judge(test: String, wrong: &[String], fine: String) -> Finding {
     match wrong.first() {
-        None => Finding {
-            test,
-            verdict: Verdict::Pass,
-            detail: fine,
-        },
+        None => Finding { test, verdict: Verdict::Pass, detail: fine },
         Some(first) => {
             let more = match wrong.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {more} more"),
             };
-            Finding {
-                test,
-                verdict: Verdict::Fail,
-                detail: format!("{first}{more}"),
-            }
+            Finding { test, verdict: Verdict::Fail, detail: format!("{first}{more}") }
         }
     }
 }
@@ -327,9 +284,7 @@ fn words(brief: &Brief) -> String {
         "a brief with reserve {}, list price {}, {} turns, a title of {} bytes",
         brief.reserve,
         brief.item.list_price,
-        brief
-            .turn_limit
-            .map_or_else(|| "hidden".to_owned(), |limit| limit.to_string()),
+        brief.turn_limit.map_or_else(|| "hidden".to_owned(), |limit| limit.to_string()),
         brief.item.title.len()
     )
 }
@@ -354,7 +309,7 @@ fn odd_brief(role: Role, number: u64, stream: &mut Stream, params: &str) -> Brie
         item: odd_item,
         reserve: Price(cents()),
         turn_limit: turn_limits[(number % 4) as usize],
-        opens: number % 3 == 0,
+        opens: number.is_multiple_of(3),
         rules: [RuleSet::Standard, RuleSet::AmazonHistoryPrice][(number / 4 % 2) as usize],
         params: params.to_owned(),
         seed: stream.bits(),
@@ -393,69 +348,39 @@ fn check_talk(reply: &Reply, limits: &Limits) -> Result<(), SeatError> {
 
 fn odd_turn(brief: &Brief, turn_index: u64, stream: &mut Stream, limits: &Limits) -> Event {
     let cents = ODD_CENTS[stream.below(ODD_CENTS.len() as u64) as usize];
-    let action = if stream.below(4) == 0 {
-        Move::Reject
-    } else {
-        Move::Offer(Price(cents))
-    };
+    let action = if stream.below(4) == 0 { Move::Reject } else { Move::Offer(Price(cents)) };
     let temper = Temper::HOSTILE[stream.below(Temper::HOSTILE.len() as u64) as usize];
     let talk = talk(temper, turn_index, limits.talk_bytes_max);
-    Event::Turn(Turn {
-        by: brief.role.other(),
-        action,
-        talk,
-    })
+    Event::Turn(Turn { by: brief.role.other(), action, talk })
 }
 
 fn repeats(situations: usize, unequal: &[String]) -> Finding {
     let test = format!("plays the same in {RUNS} runs");
-    judge(
-        test,
-        unequal,
-        format!("{situations} situations, equal moves, talk, notes and fuel"),
-    )
+    judge(test, unequal, format!("{situations} situations, equal moves, talk, notes and fuel"))
 }
 
 fn regulated(totals: &Totals) -> Finding {
     let test = "keeps within its reserve".to_owned();
-    let Totals {
-        refused, matches, ..
-    } = totals;
+    let Totals { refused, matches, .. } = totals;
     if *refused == 0 {
         let detail = format!("no move beyond it in {matches} matches");
-        return Finding {
-            test,
-            verdict: Verdict::Pass,
-            detail,
-        };
+        return Finding { test, verdict: Verdict::Pass, detail };
     }
     let detail = format!(
         "{refused} moves beyond it in {matches} matches were refused; some rules penalise them"
     );
-    Finding {
-        test,
-        verdict: Verdict::Note,
-        detail,
-    }
+    Finding { test, verdict: Verdict::Note, detail }
 }
 
 fn fuel_profile(totals: &Totals, limits: &Limits) -> Finding {
     let test = "fuel per turn".to_owned();
     let (Some(most), count) = (totals.fuel.last(), totals.fuel.len()) else {
         let detail = "no turn was finished".to_owned();
-        return Finding {
-            test,
-            verdict: Verdict::Note,
-            detail,
-        };
+        return Finding { test, verdict: Verdict::Note, detail };
     };
     let median = totals.fuel[count / 2];
     let share = most.saturating_mul(100) / limits.fuel_turn_max.max(1);
-    let verdict = if share > 50 {
-        Verdict::Note
-    } else {
-        Verdict::Pass
-    };
+    let verdict = if share > 50 { Verdict::Note } else { Verdict::Pass };
     let shown = crate::render::transcript::thousands;
     let detail = format!(
         "median {}, most {} ({share} % of the limit) over {} turns",
@@ -463,11 +388,7 @@ fn fuel_profile(totals: &Totals, limits: &Limits) -> Finding {
         shown(*most),
         shown(count as u64)
     );
-    Finding {
-        test,
-        verdict,
-        detail,
-    }
+    Finding { test, verdict, detail }
 }
 
 fn item(title: &str, list_price: u32) -> Item {

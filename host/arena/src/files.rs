@@ -24,15 +24,10 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Complaint> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     // The length that the file system reports may be stale or, for a pipe, absent.
-    file.take(bytes_max + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > bytes_max {
         let fact = format!("more than the permitted {bytes_max} bytes");
-        return Err(Complaint::new(
-            format!("cannot read `{}`", path.display()),
-            fact,
-        ));
+        return Err(Complaint::new(format!("cannot read `{}`", path.display()), fact));
     }
     Ok(bytes)
 }
@@ -59,10 +54,7 @@ pub fn read_json_folder(folder: &Path) -> Result<Vec<(String, String)>, Complain
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(fails)? {
         let path = entry.map_err(fails)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
+        if path.extension().is_some_and(|extension| extension == "json") {
             paths.push(path);
         }
         if paths.len() > CATALOG_FILES_MAX {
@@ -75,11 +67,7 @@ pub fn read_json_folder(folder: &Path) -> Result<Vec<(String, String)>, Complain
     }
     paths.sort();
     let named = |path: &PathBuf| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok((name, read_text(path, CATALOG_FILE_BYTES_MAX)?))
     };
     paths.iter().map(named).collect()

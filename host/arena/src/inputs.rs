@@ -37,11 +37,7 @@ impl TournamentFile {
         let config = TournamentConfig::parse(&text)
             .map_err(|error| CliError::Config(explain(path, error)))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(TournamentFile {
-            config,
-            text,
-            folder,
-        })
+        Ok(TournamentFile { config, text, folder })
     }
 
     /// Resolves a path that the file gives: against the file's folder.
@@ -84,17 +80,12 @@ impl TournamentFile {
             let path = self.resolve(script);
             let text = files::read_text(&path, files::TEXT_BYTES_MAX)?;
             let model = ScriptedModel::parse(name, &text).map_err(|error| {
-                Complaint::new(
-                    format!("cannot load the model script `{}`", path.display()),
-                    error,
-                )
+                Complaint::new(format!("cannot load the model script `{}`", path.display()), error)
             })?;
             Ok(Arc::new(model) as Arc<dyn LanguageModel>)
         };
         let models = self.config.models.iter();
-        models
-            .map(|model| load(&model.name, &model.script).map_err(CliError::Config))
-            .collect()
+        models.map(|model| load(&model.name, &model.script).map_err(CliError::Config)).collect()
     }
 
     /// Reads the bytes of an agent's component.
@@ -113,25 +104,11 @@ impl TournamentFile {
 
 /// Names the file, line and column, so that an editor can open it, and the key.
 fn explain(path: &Path, error: ConfigError) -> Complaint {
-    let ConfigError {
-        line,
-        column,
-        key,
-        message,
-        hint,
-    } = error;
-    let key = if key.is_empty() {
-        key
-    } else {
-        format!("`{key}`: ")
-    };
+    let ConfigError { line, column, key, message, hint } = error;
+    let key = if key.is_empty() { key } else { format!("`{key}`: ") };
     let shown = path.display();
     let fact = format!("{shown}:{line}:{column}: {key}{message}");
-    Complaint {
-        failed: format!("cannot load `{shown}`"),
-        facts: vec![fact],
-        hint,
-    }
+    Complaint { failed: format!("cannot load `{shown}`"), facts: vec![fact], hint }
 }
 
 /// Generates a catalog.
@@ -140,10 +117,9 @@ fn explain(path: &Path, error: ConfigError) -> Complaint {
 /// If the kind is not one that is generated.
 pub fn generate(kind: &CatalogKind, seed: u64) -> Catalog {
     match kind {
-        CatalogKind::Synthetic {
-            items,
-            infeasible_milli,
-        } => catalog::synthetic::generate(*items, *infeasible_milli, seed),
+        CatalogKind::Synthetic { items, infeasible_milli } => {
+            catalog::synthetic::generate(*items, *infeasible_milli, seed)
+        }
         CatalogKind::Uniform { items, low, high } => {
             catalog::uniform::generate(*items, *low, *high, seed)
         }
@@ -172,25 +148,12 @@ pub fn amazon(folder: &Path) -> Result<Catalog, CliError> {
 /// Names the file with its folder, line and column, so that an editor can open it.
 fn locate(folder: &Path, error: &CatalogError) -> String {
     match error {
-        CatalogError::Json {
-            file,
-            line,
-            column,
-            detail,
-        } => {
+        CatalogError::Json { file, line, column, detail } => {
             format!("{}:{line}:{column}: {detail}", folder.join(file).display())
         }
-        CatalogError::Field {
-            file,
-            index,
-            field,
-            detail,
-        } => {
+        CatalogError::Field { file, index, field, detail } => {
             let path = folder.join(file);
-            format!(
-                "{}: item {index}, field `{field}`: {detail}",
-                path.display()
-            )
+            format!("{}: item {index}, field `{field}`: {detail}", path.display())
         }
         _ => error.to_string(),
     }
@@ -208,14 +171,9 @@ pub fn component(named: &str) -> Result<Vec<u8>, Complaint> {
 }
 
 fn builtin(name: &str) -> Result<Vec<u8>, Complaint> {
-    arena_agents::find(name)
-        .map(|builtin| builtin.component.to_vec())
-        .ok_or_else(|| {
-            let fact = format!("no built-in agent is called `{}`", name.escape_debug());
-            Complaint::new(
-                format!("cannot load `builtin:{}`", name.escape_debug()),
-                fact,
-            )
+    arena_agents::find(name).map(|builtin| builtin.component.to_vec()).ok_or_else(|| {
+        let fact = format!("no built-in agent is called `{}`", name.escape_debug());
+        Complaint::new(format!("cannot load `builtin:{}`", name.escape_debug()), fact)
             .hint("`arena agent list` names them all")
-        })
+    })
 }

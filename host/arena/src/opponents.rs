@@ -36,13 +36,8 @@ pub enum Temper {
 
 impl Temper {
     /// Those that any agent meets.
-    pub const ORDINARY: [Temper; 5] = [
-        Temper::Concedes,
-        Temper::Stubborn,
-        Temper::AcceptsFirst,
-        Temper::Passes,
-        Temper::Walks,
-    ];
+    pub const ORDINARY: [Temper; 5] =
+        [Temper::Concedes, Temper::Stubborn, Temper::AcceptsFirst, Temper::Passes, Temper::Walks];
 
     /// Those that mean harm.
     pub const HOSTILE: [Temper; 5] = [
@@ -97,13 +92,7 @@ pub struct Opponent {
 impl Opponent {
     /// Seats an opponent.
     pub fn new(temper: Temper, talk_bytes_max: u32) -> Opponent {
-        Opponent {
-            temper,
-            talk_bytes_max,
-            brief: None,
-            offered: None,
-            turn_index: 0,
-        }
+        Opponent { temper, talk_bytes_max, brief: None, offered: None, turn_index: 0 }
     }
 
     fn movement(&self, brief: &Brief) -> Move {
@@ -146,18 +135,11 @@ impl Seat for Opponent {
                 self.offered = Some(price);
             }
         }
-        let brief = self
-            .brief
-            .as_ref()
-            .expect("the referee begins before it asks");
+        let brief = self.brief.as_ref().expect("the referee begins before it asks");
         let action = self.movement(brief);
         let talk = talk(self.temper, self.turn_index, self.talk_bytes_max);
         self.turn_index += 1;
-        Ok(Reply {
-            action,
-            talk,
-            belief: None,
-        })
+        Ok(Reply { action, talk, belief: None })
     }
 
     fn finish(&mut self, _end: &End) {}
@@ -172,10 +154,7 @@ pub fn talk(temper: Temper, turn_index: u64, bytes_max: u32) -> String {
     let bytes_max = bytes_max as usize;
     let text = match temper {
         Temper::LongTalk => "é".repeat(bytes_max / 2),
-        Temper::BinaryTalk => (0..32u8)
-            .map(char::from)
-            .chain("\u{7f}\u{9b}[2J".chars())
-            .collect(),
+        Temper::BinaryTalk => (0..32u8).map(char::from).chain("\u{7f}\u{9b}[2J".chars()).collect(),
         Temper::BidiTalk => {
             "\u{202e}0.1$ ta laed\u{202c}\u{200b}\u{feff}\u{2066}\u{2069}\u{fffd}\u{1f4b8}"
                 .to_owned()
@@ -183,11 +162,7 @@ pub fn talk(temper: Temper, turn_index: u64, bytes_max: u32) -> String {
         Temper::Injects => INJECTIONS[(turn_index % INJECTIONS.len() as u64) as usize].to_owned(),
         _ => String::new(),
     };
-    if text.len() > bytes_max {
-        String::new()
-    } else {
-        text
-    }
+    if text.len() > bytes_max { String::new() } else { text }
 }
 
 fn best_price(brief: &Brief) -> Price {

@@ -31,22 +31,13 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(style);
         let now = Instant::now();
-        Progress {
-            bar,
-            started: now,
-            told: now,
-            matches_before: 0,
-            voids_told: 0,
-        }
+        Progress { bar, started: now, told: now, matches_before: 0, voids_told: 0 }
     }
 
     /// Shows an event.
     pub fn show(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Started {
-                pairs_done,
-                pair_count,
-            } => self.start(*pairs_done, *pair_count),
+            RunEvent::Started { pairs_done, pair_count } => self.start(*pairs_done, *pair_count),
             RunEvent::Progress { counts, pair_count } => self.go_on(counts, *pair_count),
             RunEvent::Voided(voiding) => self.tell_void(voiding),
             RunEvent::Finished(_) => self.bar.finish_and_clear(),
@@ -85,9 +76,7 @@ impl Progress {
 
     fn state(&self, counts: &Counts) -> String {
         let played = counts.match_count.saturating_sub(self.matches_before);
-        let millis = u64::try_from(self.started.elapsed().as_millis())
-            .unwrap_or(u64::MAX)
-            .max(1);
+        let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         let rate = thousands(played.saturating_mul(1_000) / millis);
         format!("{rate} matches/s, {}", count(counts.fault_count(), "fault"))
     }
@@ -97,12 +86,7 @@ impl Progress {
         if self.voids_told > VOIDS_TOLD_MAX {
             return;
         }
-        let Voiding {
-            pair_index,
-            attempt,
-            reason,
-            detail,
-        } = voiding;
+        let Voiding { pair_index, attempt, reason, detail } = voiding;
         let line = format!(
             "pair {pair_index} is played again ({}, attempt {}): {}",
             reason.name(),

@@ -86,10 +86,7 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
                 tally.add_void(&void);
             }
             Step::Close(close) => {
-                let counted = Close {
-                    match_count: tally.pair_count() * 2,
-                    void_count: voids,
-                };
+                let counted = Close { match_count: tally.pair_count() * 2, void_count: voids };
                 if close != counted || tally.pair_count() != announcement.pair_count {
                     return Err(walk.fails("the last entry counts other matches than there are"));
                 }
@@ -97,14 +94,7 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
             }
         }
     }
-    Ok(Reading {
-        path: walk.path,
-        announcement,
-        tally,
-        closed,
-        torn: walk.torn,
-        examples,
-    })
+    Ok(Reading { path: walk.path, announcement, tally, closed, torn: walk.torn, examples })
 }
 
 /// Finds one pair in a log.
@@ -118,26 +108,17 @@ pub fn find_pair(log: &Path, pair_index: u64) -> Result<FoundPair, CliError> {
     while let Some(step) = walk.step()? {
         let Step::Pair(legs) = step else { continue };
         if legs[0].pair_index == pair_index {
-            return Ok(FoundPair {
-                announcement,
-                legs: *legs,
-            });
+            return Ok(FoundPair { announcement, legs: *legs });
         }
         pairs += 1;
     }
     let failed = format!("cannot show pair {pair_index}");
-    let complaint = Complaint::new(
-        failed,
-        format!("the log holds {pairs} pairs, counted from 0"),
-    );
+    let complaint = Complaint::new(failed, format!("the log holds {pairs} pairs, counted from 0"));
     Err(CliError::Config(complaint))
 }
 
 fn example(record: &MatchRecord) -> Option<Example> {
-    let misbehaved = matches!(
-        record.outcome,
-        Outcome::Faulted { .. } | Outcome::Violated { .. }
-    );
+    let misbehaved = matches!(record.outcome, Outcome::Faulted { .. } | Outcome::Violated { .. });
     misbehaved.then_some(Example {
         pair_index: record.pair_index,
         leg: record.leg,
@@ -174,13 +155,7 @@ impl Walk {
             })
         })?;
         let path = reader.path().to_owned();
-        Ok(Walk {
-            path,
-            reader,
-            entry_index: 0,
-            closed: false,
-            torn: None,
-        })
+        Ok(Walk { path, reader, entry_index: 0, closed: false, torn: None })
     }
 
     fn announcement(&mut self) -> Result<Announcement, CliError> {
@@ -236,10 +211,7 @@ impl Walk {
 
     /// Complains about the entry that was read last.
     fn fails(&self, fact: impl std::fmt::Display) -> CliError {
-        self.complain(format!(
-            "entry {}: {fact}",
-            self.entry_index.saturating_sub(1)
-        ))
+        self.complain(format!("entry {}: {fact}", self.entry_index.saturating_sub(1)))
     }
 
     fn complain(&self, fact: String) -> CliError {

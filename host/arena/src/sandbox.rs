@@ -17,16 +17,11 @@ pub fn open(limits: &Limits, workers: NonZeroUsize) -> Result<Sandbox, CliError>
         |fact: String| CliError::Infrastructure(Complaint::new("cannot open the sandbox", fact));
     let program = std::env::current_exe()
         .map_err(|error| fails(format!("cannot find this program's own file: {error}")))?;
-    let worker = CompileWorker {
-        program,
-        args: vec!["compile-worker".to_owned()],
-    };
+    let worker = CompileWorker { program, args: vec!["compile-worker".to_owned()] };
     // Two seats for each match in play.
     let slots = u32::try_from(workers.get() * 2).unwrap_or(u32::MAX);
-    let settings = SandboxSettings {
-        cache_dir: cache_dir(),
-        ..SandboxSettings::new(*limits, slots, worker)
-    };
+    let settings =
+        SandboxSettings { cache_dir: cache_dir(), ..SandboxSettings::new(*limits, slots, worker) };
     Sandbox::new(&settings).map_err(|error| fails(error.to_string()))
 }
 

@@ -53,16 +53,12 @@ impl Paint {
 
     /// Decides for standard output.
     pub fn of_stdout() -> Paint {
-        Paint {
-            colours: io::stdout().is_terminal() && wanted(),
-        }
+        Paint { colours: io::stdout().is_terminal() && wanted() }
     }
 
     /// Decides for standard error.
     pub fn of_stderr() -> Paint {
-        Paint {
-            colours: io::stderr().is_terminal() && wanted(),
-        }
+        Paint { colours: io::stderr().is_terminal() && wanted() }
     }
 
     /// Returns `text` in a tone.
@@ -86,9 +82,7 @@ fn wanted() -> bool {
 /// The reader went away, or the disk is full.
 pub fn results(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| CliError::from_stdout(&error))
 }
 
@@ -111,10 +105,6 @@ pub fn remark(text: &str) {
 pub fn complain(complaint: &Complaint) {
     let paint = Paint::of_stderr();
     let text = complaint.to_string();
-    let text = text.replacen(
-        "\n  hint:",
-        &format!("\n  {}", paint.paint(Tone::Note, "hint:")),
-        1,
-    );
+    let text = text.replacen("\n  hint:", &format!("\n  {}", paint.paint(Tone::Note, "hint:")), 1);
     remark(&format!("{} {text}", paint.paint(Tone::Bad, "error:")));
 }

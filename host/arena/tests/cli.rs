@@ -2,7 +2,7 @@
 //!
 //! Tables are checked for their shape; their numbers belong to other tests.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::fs;
 use std::io::Read;

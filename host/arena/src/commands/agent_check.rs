@@ -42,11 +42,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, CliError> {
         }
     };
     print(args, &bytes, &findings)?;
-    Ok(if passed(&findings) {
-        EXIT_OK
-    } else {
-        EXIT_FINDINGS
-    })
+    Ok(if passed(&findings) { EXIT_OK } else { EXIT_FINDINGS })
 }
 
 fn accepted(bytes: &[u8]) -> Finding {
@@ -65,14 +61,8 @@ fn examine(
     limits: &Limits,
 ) -> Result<Vec<Finding>, CliError> {
     let grants = Grants::default();
-    let subject = Subject {
-        sandbox,
-        agent,
-        grants: &grants,
-        params: &args.params,
-        limits,
-        seed: args.seed,
-    };
+    let subject =
+        Subject { sandbox, agent, grants: &grants, params: &args.params, limits, seed: args.seed };
     examination::examine(&subject).map_err(|voided| {
         let fact = format!("{}: {}", voided.reason.name(), voided.detail);
         let failed = format!("cannot examine `{}`", escape(&args.agent));
@@ -81,9 +71,7 @@ fn examine(
 }
 
 fn passed(findings: &[Finding]) -> bool {
-    findings
-        .iter()
-        .all(|finding| finding.verdict != Verdict::Fail)
+    findings.iter().all(|finding| finding.verdict != Verdict::Fail)
 }
 
 fn print(args: &CheckArgs, bytes: &[u8], findings: &[Finding]) -> Result<(), CliError> {
@@ -105,11 +93,8 @@ fn print(args: &CheckArgs, bytes: &[u8], findings: &[Finding]) -> Result<(), Cli
         }));
     }
     let paint = Paint::of_stdout();
-    let mut table = Table::new(&[
-        ("verdict", Align::Left),
-        ("test", Align::Left),
-        ("detail", Align::Left),
-    ]);
+    let mut table =
+        Table::new(&[("verdict", Align::Left), ("test", Align::Left), ("detail", Align::Left)]);
     for finding in findings {
         let tone = match finding.verdict {
             Verdict::Pass => Tone::Good,
@@ -122,24 +107,14 @@ fn print(args: &CheckArgs, bytes: &[u8], findings: &[Finding]) -> Result<(), Cli
             escape(&finding.detail).into(),
         ]);
     }
-    let failed = findings
-        .iter()
-        .filter(|finding| finding.verdict == Verdict::Fail)
-        .count();
+    let failed = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     let agent = escape(&args.agent);
     let last = match failed {
         0 => format!("the agent may play; next: arena match {agent} builtin:boulware"),
         _ => format!(
             "the agent may not play: {}",
-            if failed == 1 {
-                "1 test failed".to_owned()
-            } else {
-                format!("{failed} tests failed")
-            }
+            if failed == 1 { "1 test failed".to_owned() } else { format!("{failed} tests failed") }
         ),
     };
-    screen::results(&format!(
-        "{agent}, sha-256 {sha256}\n{}{last}\n",
-        table.render(paint)
-    ))
+    screen::results(&format!("{agent}, sha-256 {sha256}\n{}{last}\n", table.render(paint)))
 }

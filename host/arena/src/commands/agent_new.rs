@@ -123,10 +123,7 @@ fn farewell(folder: &Path, name: &str) -> String {
 
 /// Where cargo puts the built component.
 fn component_path(name: &str) -> String {
-    format!(
-        "target/wasm32-wasip2/release/{}.wasm",
-        name.replace('-', "_")
-    )
+    format!("target/wasm32-wasip2/release/{}.wasm", name.replace('-', "_"))
 }
 
 fn files(name: &str) -> Vec<(PathBuf, String)> {
@@ -143,18 +140,14 @@ fn files(name: &str) -> Vec<(PathBuf, String)> {
         ("rust-toolchain.toml", TOOLCHAIN.to_owned()),
         ("src/lib.rs", fill(AGENT)),
     ];
-    let own = own
-        .into_iter()
-        .map(|(path, text)| (PathBuf::from(path), text));
+    let own = own.into_iter().map(|(path, text)| (PathBuf::from(path), text));
     let sdk = GUEST_SDK.iter();
     let sdk = sdk.map(|(path, text)| (Path::new("arena-guest").join(path), (*text).to_owned()));
     own.chain(sdk).collect()
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let parent = path
-        .parent()
-        .expect("every file lies in the crate's folder");
+    let parent = path.parent().expect("every file lies in the crate's folder");
     fs::create_dir_all(parent)?;
     fs::write(path, text)
 }
@@ -184,9 +177,7 @@ fn checked_name(folder: &Path) -> Result<String, CliError> {
 /// Turns `haggler-2` into `Haggler2`.
 fn type_name(name: &str) -> String {
     let words = name.split(['-', '_']).filter(|word| !word.is_empty());
-    words
-        .map(|word| word[..1].to_ascii_uppercase() + &word[1..])
-        .collect()
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
 #[cfg(test)]
@@ -195,24 +186,11 @@ mod tests {
 
     #[test]
     fn names_that_cargo_refuses_are_refused_first() {
-        for name in [
-            "",
-            "..",
-            "9lives",
-            "a b",
-            "match",
-            "Self",
-            "arena-guest",
-            "ż",
-            "a/..",
-        ] {
+        for name in ["", "..", "9lives", "a b", "match", "Self", "arena-guest", "ż", "a/.."] {
             assert!(checked_name(Path::new(name)).is_err(), "{name}");
         }
         assert!(checked_name(&PathBuf::from("x".repeat(65))).is_err());
-        assert_eq!(
-            checked_name(Path::new("some/where/haggler-2")).ok(),
-            Some("haggler-2".into())
-        );
+        assert_eq!(checked_name(Path::new("some/where/haggler-2")).ok(), Some("haggler-2".into()));
     }
 
     #[test]

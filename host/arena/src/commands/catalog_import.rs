@@ -37,10 +37,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     }
     let mut table = Table::new(&[("category", Align::Left), ("items", Align::Right)]);
     for (category, items) in &categories {
-        table.row(vec![
-            crate::escape::escape(category).into(),
-            items.to_string().into(),
-        ]);
+        table.row(vec![crate::escape::escape(category).into(), items.to_string().into()]);
     }
     let folder = args.dir.display();
     screen::results(&format!(

@@ -53,21 +53,13 @@ fn load(args: &CatalogShowArgs) -> Result<Catalog, CliError> {
         }
         "uniform" => {
             refuse(args.factor.is_some(), "--factor", "uniform")?;
-            refuse(
-                args.infeasible_milli.is_some(),
-                "--infeasible-milli",
-                "uniform",
-            )?;
+            refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "uniform")?;
             let [low, high] = UNIFORM_RESERVES;
             Ok(catalog::uniform::generate(items, low, high, seed))
         }
         folder => {
             refuse(args.items.is_some(), "--items", "folder")?;
-            refuse(
-                args.infeasible_milli.is_some(),
-                "--infeasible-milli",
-                "folder",
-            )?;
+            refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "folder")?;
             refuse(args.seed.is_some(), "--seed", "folder")?;
             inputs::amazon(Path::new(folder))
         }
@@ -80,8 +72,5 @@ fn refuse(given: bool, flag: &str, kind: &str) -> Result<(), CliError> {
         return Ok(());
     }
     let fact = format!("a {kind} catalog has no use for it");
-    Err(CliError::Config(Complaint::new(
-        format!("cannot use `{flag}`"),
-        fact,
-    )))
+    Err(CliError::Config(Complaint::new(format!("cannot use `{flag}`"), fact)))
 }

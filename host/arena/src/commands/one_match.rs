@@ -76,20 +76,12 @@ fn print(
         return screen::json(&value);
     }
     let paint = Paint::of_stdout();
-    let scene = transcript::Scene {
-        names,
-        item: Some(item),
-        rules,
-        trace: args.trace,
-    };
+    let scene = transcript::Scene { names, item: Some(item), rules, trace: args.trace };
     let mut text = transcript::render(record, &scene, paint);
     let noted = record.usage.iter().any(|usage| !usage.trace.is_empty());
     let next = match (args.trace, noted) {
         (false, true) => "the same with --trace, for the agents' private notes".to_owned(),
-        _ => format!(
-            "the same with --seed {}, for another match",
-            args.seed.wrapping_add(1)
-        ),
+        _ => format!("the same with --seed {}, for another match", args.seed.wrapping_add(1)),
     };
     text.push_str(&format!("\nnext: {next}\n"));
     screen::results(&text)
@@ -101,10 +93,7 @@ fn label(named: &str) -> String {
         Some(name) => name.to_owned(),
         None => {
             let path = std::path::Path::new(named);
-            path.file_stem()
-                .unwrap_or(path.as_os_str())
-                .to_string_lossy()
-                .into_owned()
+            path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
         }
     }
 }
@@ -125,9 +114,7 @@ fn config(args: &MatchArgs) -> Result<TournamentConfig, CliError> {
         RulesArg::Standard => "standard",
         RulesArg::AmazonHistoryPrice => "amazon-history-price",
     };
-    let horizon = args
-        .turns
-        .map_or(String::new(), |turns| format!("horizon.turns = {turns}\n"));
+    let horizon = args.turns.map_or(String::new(), |turns| format!("horizon.turns = {turns}\n"));
     let catalog = match &args.catalog {
         Some(_) => "kind = \"amazon-history-price\"\nfolder = \"given\"\n".to_owned(),
         None => {

@@ -60,16 +60,10 @@ pub fn run(args: &RunArgs) -> Result<u8, CliError> {
     let stop = interrupt::stop_flag()?;
     let prepared = prepare(args)?;
     let named = format!("{}-{}", prepared.config.name, prepared.config.seed);
-    let out_dir = args
-        .out
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(OUT_DIR).join(named));
+    let out_dir = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT_DIR).join(named));
     announce(&prepared, &out_dir);
     if stop.load(Ordering::SeqCst) {
-        screen::remark(&format!(
-            "interrupted before the first match\nnext: {}",
-            same_command()
-        ));
+        screen::remark(&format!("interrupted before the first match\nnext: {}", same_command()));
         return Ok(EXIT_INTERRUPTED);
     }
     let summary = play(&prepared, &out_dir, &stop)?;
@@ -116,15 +110,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         pair_count: schedule.pair_count(),
     };
     let config = file.config;
-    Ok(Prepared {
-        config,
-        catalog,
-        schedule,
-        sandbox,
-        agents,
-        announcement,
-        workers,
-    })
+    Ok(Prepared { config, catalog, schedule, sandbox, agents, announcement, workers })
 }
 
 /// Loads every agent; a component that several agents share is compiled once.
@@ -146,9 +132,7 @@ fn load_agents(
             None => sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?,
         };
         loaded.insert(digest, component.clone());
-        let granted = models
-            .iter()
-            .filter(|model| agent.models.contains(&model.info().name));
+        let granted = models.iter().filter(|model| agent.models.contains(&model.info().name));
         let grants = Grants {
             models: granted.cloned().collect(),
             training: agent.training.then_some(TrainingMode::Evaluate),
@@ -175,9 +159,7 @@ fn play(prepared: &Prepared, out_dir: &Path, stop: &AtomicBool) -> Result<Summar
     let rules = Rules::new(&prepared.config.rules, &prepared.config.limits);
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat + '_>, SeatError> {
         let entrant = &prepared.agents[usize::from(request.agent)];
-        let seat = prepared
-            .sandbox
-            .seat(&entrant.component, &entrant.grants, request.seed)?;
+        let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, request.seed)?;
         Ok(Box::new(seat))
     };
     let job = Job {
@@ -199,9 +181,7 @@ fn play(prepared: &Prepared, out_dir: &Path, stop: &AtomicBool) -> Result<Summar
 /// Gives a failed run its kind: the log's content is input, everything else the machine.
 fn judge(error: &RunError, out_dir: &Path) -> CliError {
     let mut complaint = Complaint::new("cannot play the tournament", error);
-    complaint
-        .facts
-        .push(format!("log folder: {}", out_dir.display()));
+    complaint.facts.push(format!("log folder: {}", out_dir.display()));
     complaint.hint = error.hint().map(str::to_owned);
     match error {
         RunError::AnnouncementDiffers { .. }

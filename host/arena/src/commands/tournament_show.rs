@@ -28,11 +28,7 @@ pub fn run(args: &ShowArgs) -> Result<(), CliError> {
 /// # Errors
 /// Standard output cannot be written.
 pub fn tables(reading: &Reading, full: bool, json: bool) -> Result<(), CliError> {
-    let built = Report::build(
-        &reading.announcement,
-        &reading.tally,
-        &ReportOptions::default(),
-    );
+    let built = Report::build(&reading.announcement, &reading.tally, &ReportOptions::default());
     if json {
         let value = serde_json::to_value(&built).expect("a report has no maps with odd keys");
         return screen::json(&json!({ "complete": reading.closed, "report": value }));
@@ -45,20 +41,14 @@ fn show_pair(args: &ShowArgs, pair_index: u64) -> Result<(), CliError> {
     let announcement = &found.announcement;
     let config = TournamentConfig::parse(&announcement.config_toml).map_err(|error| {
         let failed = format!("cannot read the log `{}`", args.log.display());
-        CliError::Input(Complaint::new(
-            failed,
-            format!("the file in entry 0: {error}"),
-        ))
+        CliError::Input(Complaint::new(failed, format!("the file in entry 0: {error}")))
     })?;
     let rules = Rules::new(&config.rules, &config.limits);
     let names = |agents: [u16; 2]| {
         agents.map(|agent| announcement.agents[usize::from(agent)].name.as_str())
     };
     if args.json {
-        let legs = found
-            .legs
-            .iter()
-            .map(|leg| record::to_json(leg, names(leg.agents)));
+        let legs = found.legs.iter().map(|leg| record::to_json(leg, names(leg.agents)));
         return screen::json(&json!({ "legs": legs.collect::<Vec<Value>>() }));
     }
     let paint = Paint::of_stdout();
@@ -66,12 +56,7 @@ fn show_pair(args: &ShowArgs, pair_index: u64) -> Result<(), CliError> {
     for leg in &found.legs {
         let heading = format!("pair {pair_index}, leg {}", leg.leg);
         let names = names(leg.agents);
-        let scene = transcript::Scene {
-            names,
-            item: None,
-            rules: &rules,
-            trace: args.trace,
-        };
+        let scene = transcript::Scene { names, item: None, rules: &rules, trace: args.trace };
         text.push_str(&format!("{}\n", paint.paint(Tone::Bold, &heading)));
         text.push_str(&transcript::render(leg, &scene, paint));
         text.push('\n');

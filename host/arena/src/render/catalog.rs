@@ -26,11 +26,7 @@ pub struct Prospects {
 impl Prospects {
     /// Counts a catalog; the factor is for items whose budget is a share of their price.
     pub fn count(catalog: &Catalog, factor_milli: u32) -> Prospects {
-        let mut prospects = Prospects {
-            feasible: 0,
-            infeasible: 0,
-            level: 0,
-        };
+        let mut prospects = Prospects { feasible: 0, infeasible: 0, level: 0 };
         for entry in &catalog.entries {
             let budget = entry.budget.at_factor(entry.item.list_price, factor_milli);
             match budget.cmp(&entry.cost) {
@@ -48,20 +44,13 @@ impl Prospects {
             0 => String::new(),
             level => format!(", {level} with budget equal to cost"),
         };
-        format!(
-            "{} feasible, {} infeasible{level}",
-            self.feasible, self.infeasible
-        )
+        format!("{} feasible, {} infeasible{level}", self.feasible, self.infeasible)
     }
 }
 
 /// Counts categories.
 pub fn groups(number: usize) -> String {
-    if number == 1 {
-        "1 category".to_owned()
-    } else {
-        format!("{number} categories")
-    }
+    if number == 1 { "1 category".to_owned() } else { format!("{number} categories") }
 }
 
 /// Writes a factor in thousandths as a decimal number.
@@ -86,11 +75,7 @@ pub fn table(catalog: &Catalog, factor_milli: u32, limit: usize, paint: Paint) -
             escape(&entry.item.id).into(),
             excerpt(&entry.item.title, TITLE_CHARS).into(),
             entry.item.list_price.to_string().into(),
-            entry
-                .budget
-                .at_factor(entry.item.list_price, factor_milli)
-                .to_string()
-                .into(),
+            entry.budget.at_factor(entry.item.list_price, factor_milli).to_string().into(),
             entry.cost.to_string().into(),
         ]);
     }

@@ -14,9 +14,8 @@ pub fn render(report: &Report, reading: &Reading, paint: Paint) -> String {
     let mut text = String::new();
     for row in &report.rows {
         let faults = row.faults.iter();
-        let mut kinds: Vec<String> = faults
-            .map(|entry| format!("{} {}", thousands(entry.count), entry.fault))
-            .collect();
+        let mut kinds: Vec<String> =
+            faults.map(|entry| format!("{} {}", thousands(entry.count), entry.fault)).collect();
         if row.violations > 0 {
             kinds.push(count(row.violations, "penalised move"));
         }
@@ -31,18 +30,11 @@ pub fn render(report: &Report, reading: &Reading, paint: Paint) -> String {
     for example in &reading.examples {
         let _ = writeln!(text, "  for example {}", describe(example, reading));
     }
-    format!(
-        "\n{}\n{text}",
-        paint.paint(Tone::Bold, "faults and penalised moves")
-    )
+    format!("\n{}\n{text}", paint.paint(Tone::Bold, "faults and penalised moves"))
 }
 
 fn describe(example: &Example, reading: &Reading) -> String {
-    let name = |agent: u16| {
-        reading.announcement.agents[usize::from(agent)]
-            .name
-            .as_str()
-    };
+    let name = |agent: u16| reading.announcement.agents[usize::from(agent)].name.as_str();
     let [buyer, seller] = example.agents.map(name);
     let what = match example.outcome {
         Outcome::Faulted { by, fault } => format!("the {by} faulted, {fault}"),

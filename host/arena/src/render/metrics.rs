@@ -20,10 +20,7 @@ pub fn render(report: &Report, paint: Paint) -> String {
         let mut table = Table::new(&heads);
         for metric in Metric::ALL {
             let mut cells = vec![Cell::from(metric.name())];
-            cells.extend(
-                rows.iter()
-                    .map(|row| Cell::from(plain(row.metrics.get(metric)))),
-            );
+            cells.extend(rows.iter().map(|row| Cell::from(plain(row.metrics.get(metric)))));
             table.row(cells);
         }
         tables.push(table.render(paint));

@@ -34,13 +34,12 @@ pub fn points(value: Option<f64>) -> String {
 
 /// A number of any size in a few digits.
 pub fn plain(value: Option<f64>) -> String {
-    shown(value, |value| {
-        if value.abs() >= 1_000.0 {
-            format!("{value:.0}")
-        } else {
-            format!("{value:.3}")
-        }
-    })
+    shown(
+        value,
+        |value| {
+            if value.abs() >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+        },
+    )
 }
 
 /// Both ends of an interval.
@@ -58,11 +57,7 @@ fn shown(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 
 fn unsigned_zero(text: String) -> String {
     let is_zero = text.bytes().all(|byte| b"+-0.%".contains(&byte));
-    if is_zero {
-        text.trim_start_matches(['+', '-']).to_owned()
-    } else {
-        text
-    }
+    if is_zero { text.trim_start_matches(['+', '-']).to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -81,11 +76,7 @@ mod tests {
 
     #[test]
     fn an_interval_shows_both_ends() {
-        let estimate = Estimate {
-            value: Some(0.3),
-            low: Some(0.25),
-            high: Some(0.35),
-        };
+        let estimate = Estimate { value: Some(0.3), low: Some(0.25), high: Some(0.35) };
         assert_eq!(interval(&estimate, signed), "+0.250..+0.350");
         assert_eq!(interval(&Estimate::default(), signed), "-");
     }

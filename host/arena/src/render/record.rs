@@ -37,11 +37,7 @@ pub fn to_json(record: &MatchRecord, names: [&str; 2]) -> Value {
 }
 
 fn turn(turn: &TurnRecord) -> Value {
-    let refused: Vec<Value> = turn
-        .refused
-        .iter()
-        .map(|action| movement(*action))
-        .collect();
+    let refused: Vec<Value> = turn.refused.iter().map(|action| movement(*action)).collect();
     let belief = turn.belief.map(
         |belief| json!({ "reserve": belief.reserve.cents(), "spread": belief.spread.cents() }),
     );

@@ -33,11 +33,7 @@ pub fn render(report: &Report, reading: &Reading, full: bool, paint: Paint) -> S
     let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, "how to read it"));
     text.push_str(&remarks(report));
     if full {
-        let _ = writeln!(
-            text,
-            "\n{}",
-            paint.paint(Tone::Bold, "every metric, mean per match")
-        );
+        let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, "every metric, mean per match"));
         text.push_str(&metrics::render(report, paint));
     }
     text.push_str(&faults::render(report, reading, paint));
@@ -59,10 +55,7 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
         header.seed
     );
     if !reading.closed {
-        let (played, all) = (
-            thousands(header.pairs_played),
-            count(header.pair_count, "pair"),
-        );
+        let (played, all) = (thousands(header.pairs_played), count(header.pair_count, "pair"));
         let line = format!(
             "unfinished: {played} of {all}; looking early and stopping at a pleasant moment \
              makes every interval too narrow"
@@ -75,10 +68,7 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
     let voids = header.voids_model_provider + header.voids_host;
     if voids > 0 {
         let pairs = count(voids, "pair");
-        let _ = writeln!(
-            text,
-            "{pairs} played again, because the host or a model failed"
-        );
+        let _ = writeln!(text, "{pairs} played again, because the host or a model failed");
     }
     text
 }
@@ -185,10 +175,7 @@ fn remarks(report: &Report) -> String {
     );
     if let Some(second_best) = lines.second_best_efficiency {
         let share = percent(Some(second_best));
-        let _ = writeln!(
-            text,
-            "  theory   no mechanism reaches more than {share} of all gains"
-        );
+        let _ = writeln!(text, "  theory   no mechanism reaches more than {share} of all gains");
     }
     if let Some([buyer, seller]) = &lines.ladders {
         let sampled = match lines.ladders_sampled {
@@ -241,10 +228,7 @@ fn next(reading: &Reading, full: bool) -> String {
     let log = reading.path.parent().unwrap_or(&reading.path).display();
     let more = if full { "--json" } else { "--full" };
     let pair = match reading.examples.first() {
-        Some(example) => format!(
-            "--pair {} --trace to see what went wrong",
-            example.pair_index
-        ),
+        Some(example) => format!("--pair {} --trace to see what went wrong", example.pair_index),
         None => "--pair 0 to read a game".to_owned(),
     };
     let file = reading.path.display();

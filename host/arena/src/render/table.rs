@@ -25,19 +25,13 @@ pub struct Cell {
 impl Cell {
     /// A cell in a tone.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
-        Cell {
-            text: text.into(),
-            tone,
-        }
+        Cell { text: text.into(), tone }
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell {
-            text,
-            tone: Tone::Plain,
-        }
+        Cell { text, tone: Tone::Plain }
     }
 }
 
@@ -58,15 +52,8 @@ pub struct Table {
 impl Table {
     /// Starts a table with these columns.
     pub fn new(heads: &[(&str, Align)]) -> Table {
-        let heads = heads
-            .iter()
-            .map(|(head, align)| ((*head).to_owned(), *align))
-            .collect();
-        Table {
-            heads,
-            rows: Vec::new(),
-            gap: "  ",
-        }
+        let heads = heads.iter().map(|(head, align)| ((*head).to_owned(), *align)).collect();
+        Table { heads, rows: Vec::new(), gap: "  " }
     }
 
     /// Puts a single blank between columns, for tables of many narrow ones.
@@ -80,22 +67,15 @@ impl Table {
     /// # Panics
     /// If the row does not have one cell per column.
     pub fn row(&mut self, cells: Vec<Cell>) {
-        assert_eq!(
-            cells.len(),
-            self.heads.len(),
-            "a row has one cell per column"
-        );
+        assert_eq!(cells.len(), self.heads.len(), "a row has one cell per column");
         self.rows.push(cells);
     }
 
     /// Returns the lines, indented by two blanks, without trailing blanks.
     pub fn render(&self, paint: Paint) -> String {
         let widths = self.widths();
-        let heads: Vec<Cell> = self
-            .heads
-            .iter()
-            .map(|(head, _)| Cell::toned(head.clone(), Tone::Bold))
-            .collect();
+        let heads: Vec<Cell> =
+            self.heads.iter().map(|(head, _)| Cell::toned(head.clone(), Tone::Bold)).collect();
         let mut lines = String::new();
         for row in std::iter::once(&heads).chain(&self.rows) {
             lines.push_str(&self.line(row, &widths, paint));
@@ -109,11 +89,7 @@ impl Table {
             let cells = self.rows.iter().map(|row| row[index].text.width());
             cells.chain([head.width()]).max().unwrap_or(0)
         };
-        self.heads
-            .iter()
-            .enumerate()
-            .map(|(index, (head, _))| width(index, head))
-            .collect()
+        self.heads.iter().enumerate().map(|(index, (head, _))| width(index, head)).collect()
     }
 
     fn line(&self, row: &[Cell], widths: &[usize], paint: Paint) -> String {

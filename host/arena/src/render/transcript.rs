@@ -18,7 +18,7 @@ use crate::render::table::{Align, Cell, Table};
 use crate::screen::{Paint, Tone};
 
 /// How wide quoted text may become before it goes on in the next line.
-const QUOTE_COLUMNS: usize = 64;
+const QUOTE_COLUMNS: usize = 52;
 /// How much of a title is shown.
 const TITLE_CHARS: usize = 72;
 /// How much of one private note is shown.
@@ -59,11 +59,7 @@ pub fn render(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
 fn heading(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: String| {
-        let _ = writeln!(
-            text,
-            "{}  {value}",
-            paint.paint(Tone::Bold, &format!("{label:6}"))
-        );
+        let _ = writeln!(text, "{}  {value}", paint.paint(Tone::Bold, &format!("{label:6}")));
     };
     let listed = format!("listed at {}", record.list_price);
     match scene.item {
@@ -71,85 +67,61 @@ fn heading(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
             let title = excerpt(&item.title, TITLE_CHARS);
             line("item", format!("{title} ({}), {listed}", escape(&item.id)));
         }
-        None => line(
-            "item",
-            format!("number {} of the catalog, {listed}", record.item_index),
-        ),
+        None => line("item", format!("number {} of the catalog, {listed}", record.item_index)),
     }
-    line(
-        "buyer",
-        format!("{}, pays at most {}", scene.names[0], record.budget),
-    );
-    line(
-        "seller",
-        format!("{}, takes at least {}", scene.names[1], record.cost),
-    );
-    let hidden = if record.horizon.hidden {
-        " that nobody knows"
-    } else {
-        ""
-    };
+    line("buyer", format!("{}, pays at most {}", scene.names[0], record.budget));
+    line("seller", format!("{}, takes at least {}", scene.names[1], record.cost));
+    let hidden = if record.horizon.hidden { " that nobody knows" } else { "" };
     let limit = count(u64::from(record.horizon.turn_limit), "turn");
     let set = scene.rules.set.name();
-    line(
-        "rules",
-        format!(
-            "{set}, at most {limit}{hidden}, the {} opens",
-            record.opener
-        ),
-    );
+    line("rules", format!("{set}, at most {limit}{hidden}, the {} opens", record.opener));
     text
 }
 
 fn turns(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
-    let mut table = Table::new(&[
+    let believes = record.turns.iter().any(|turn| turn.belief.is_some());
+    let mut heads = vec![
         ("turn", Align::Right),
         ("role", Align::Left),
         ("agent", Align::Left),
         ("move", Align::Left),
-        ("talk", Align::Left),
-    ]);
+    ];
+    if believes {
+        heads.push(("belief", Align::Left));
+    }
+    heads.push(("talk", Align::Left));
+    let mut table = Table::new(&heads);
+    let mut line =
+        |number: String, role: &str, name: &str, action: Cell, belief: Cell, talk: String| {
+            let mut cells = vec![number.into(), role.into(), name.into(), action];
+            if believes {
+                cells.push(belief);
+            }
+            cells.push(talk.into());
+            table.row(cells);
+        };
     for (index, turn) in record.turns.iter().enumerate() {
         let name = scene.names[turn.by.index()];
+        let role = turn.by.to_string();
         for action in &turn.refused {
             let refused = Cell::toned(format!("{}, refused", movement(*action)), Tone::Bad);
-            table.row(vec![
-                "".into(),
-                turn.by.to_string().into(),
-                name.into(),
-                refused,
-                "".into(),
-            ]);
+            line(String::new(), &role, name, refused, "".into(), String::new());
         }
         let mut quoted = quote(&turn.talk).into_iter();
-        table.row(vec![
-            (index + 1).to_string().into(),
-            turn.by.to_string().into(),
-            name.into(),
-            described(turn).into(),
-            quoted.next().unwrap_or_default().into(),
-        ]);
-        for line in quoted {
-            table.row(vec![
-                "".into(),
-                "".into(),
-                "".into(),
-                "".into(),
-                line.into(),
-            ]);
+        let first = quoted.next().unwrap_or_default();
+        let number = (index + 1).to_string();
+        line(number, &role, name, movement(turn.action).into(), belief(turn), first);
+        for more in quoted {
+            line(String::new(), "", "", "".into(), "".into(), more);
         }
     }
     table.render(paint)
 }
 
-fn described(turn: &TurnRecord) -> String {
-    match turn.belief {
-        Some(belief) => {
-            let (reserve, spread) = (belief.reserve, belief.spread);
-            format!("{}, believes {reserve} ± {spread}", movement(turn.action))
-        }
-        None => movement(turn.action),
-    }
+/// What a seat thought of the opponent's reserve; nobody else was told.
+fn belief(turn: &TurnRecord) -> Cell {
+    let shown = turn.belief.map(|belief| format!("{} ± {}", belief.reserve, belief.spread));
+    Cell::toned(shown.unwrap_or_default(), Tone::Dim)
 }
 
 /// Says a move in words.
@@ -172,10 +144,7 @@ pub fn ending(record: &MatchRecord) -> String {
         Outcome::TimedOut => format!("no deal: out of turns {after}"),
         Outcome::Violated { by, action } => {
             let beyond = record_reserve(record, by);
-            format!(
-                "no deal: the {by} {} beyond its reserve {beyond} {after}",
-                movement(action)
-            )
+            format!("no deal: the {by} {} beyond its reserve {beyond} {after}", movement(action))
         }
         Outcome::Faulted { by, fault } => format!("no deal: the {by} faulted, {fault}, {after}"),
     }
