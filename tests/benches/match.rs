@@ -1,29 +1,28 @@
-//! What a match costs: sandboxed against native, with the log and without, per turn; and what a
-//! schedule and a tally cost per pair.
+//! What a match costs: sandboxed against native, with the log and without, and per turn.
 //!
 //! Every match here runs over all of its turns: the item allows no deal, since its cost is above
 //! its budget, so boulware and conceder close in on their reserves and never meet. One worker,
 //! one core; a sandboxed seat is a fresh instance in every match. `tests/bench/README.md` says
 //! how to read the figures. Nothing is judged here.
+//!
+//! Not here: schedules, tallies and reports (`arena-core`), the runner by itself (`arena-runner`).
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arena_core::catalog::{Budget, Catalog, CatalogEntry, draw_scenario};
 use arena_core::config::{Limits, TournamentConfig};
-use arena_core::entry::{AgentEntry, Announcement, Entry};
+use arena_core::entry::{AgentEntry, Announcement};
 use arena_core::fault::SeatError;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::play;
-use arena_core::report::{Report, ReportOptions};
 use arena_core::rules::Rules;
 use arena_core::scenario::{Item, Role};
 use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
-use arena_core::statistics::Tally;
 use arena_runner::{Job, SeatRequest};
 use arena_sandbox::{CompileWorker, Grants, LoadedAgent, Sandbox, SandboxSettings};
 use arena_tests::native::NativeSeat;
@@ -38,8 +37,6 @@ const TURNS: u32 = 20;
 const TURNS_LONG: u32 = 120;
 /// Pairs that one call of the runner plays, so that opening the log weighs little.
 const PAIRS_PER_RUN: u32 = 1_000;
-/// Pairs of the schedule and the tally.
-const PAIRS_MANY: u64 = 1_000_000;
 
 const AGENTS: [&str; 2] = ["boulware", "conceder"];
 
@@ -62,10 +59,7 @@ impl Fixture {
              [[agents]]\nname = \"conceder\"\ncomponent = \"builtin:conceder\"\n"
         );
         let config = TournamentConfig::parse(&config_toml).expect("the benchmark's file parses");
-        let catalog = Catalog {
-            name: "bench".to_owned(),
-            entries: vec![item_without_a_deal()],
-        };
+        let catalog = Catalog { name: "bench".to_owned(), entries: vec![item_without_a_deal()] };
         let schedule = Schedule::new(&config, 1).expect("two agents can be scheduled");
         let agents = AGENTS.map(|name| AgentEntry {
             name: name.to_owned(),
@@ -83,13 +77,7 @@ impl Fixture {
             pair_count: schedule.pair_count(),
         };
         let rules = Rules::new(&config.rules, &config.limits);
-        Fixture {
-            config,
-            catalog,
-            schedule,
-            announcement,
-            rules,
-        }
+        Fixture { config, catalog, schedule, announcement, rules }
     }
 }
 
@@ -121,17 +109,12 @@ fn native_seat(agent: u16) -> Box<dyn Seat> {
 
 fn open_sandbox() -> (Sandbox, [LoadedAgent; 2]) {
     let program = std::env::current_exe().expect("the benchmark has a file");
-    let worker = CompileWorker {
-        program,
-        args: vec![COMPILE_WORKER.to_owned()],
-    };
+    let worker = CompileWorker { program, args: vec![COMPILE_WORKER.to_owned()] };
     let settings = SandboxSettings::new(Limits::default(), 2, worker);
     let sandbox = Sandbox::new(&settings).expect("the sandbox opens");
     let agents = AGENTS.map(|name| {
         let builtin = arena_agents::find(name).expect("the agent is built in");
-        sandbox
-            .load(builtin.component)
-            .expect("a built-in agent is accepted")
+        sandbox.load(builtin.component).expect("a built-in agent is accepted")
     });
     (sandbox, agents)
 }
@@ -152,11 +135,7 @@ fn run_logged(fixture: &Fixture, seats: SeatMaker<'_>) {
     };
     let summary = arena_runner::run(&job, &AtomicBool::new(false), &mut |_| {});
     let summary = summary.expect("the run ends well");
-    assert_eq!(
-        summary.counts.pairs_done,
-        fixture.schedule.pair_count(),
-        "all pairs are played"
-    );
+    assert_eq!(summary.counts.pairs_done, fixture.schedule.pair_count(), "all pairs are played");
     assert_eq!(summary.counts.fault_count(), 0, "nobody faults");
 }
 
@@ -201,85 +180,18 @@ fn bench_matches(criterion: &mut Criterion, name: &str, seats: SeatMaker<'_>) {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(short.schedule.match_count()));
     slow(&mut group);
-    group.bench_function("tournament-20-turns-logged", |b| {
-        b.iter(|| run_logged(&short, seats))
-    });
+    group.bench_function("tournament-20-turns-logged", |b| b.iter(|| run_logged(&short, seats)));
     group.finish();
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(1));
-    group.bench_function("match-20-turns", |b| {
-        b.iter(|| play_unlogged(&short, seats))
-    });
-    group.bench_function("match-120-turns", |b| {
-        b.iter(|| play_unlogged(&long, seats))
-    });
+    group.bench_function("match-20-turns", |b| b.iter(|| play_unlogged(&short, seats)));
+    group.bench_function("match-120-turns", |b| b.iter(|| play_unlogged(&long, seats)));
     group.finish();
 }
 
 /// Sets a group for benchmarks of which one call takes a sizeable part of a second.
 fn slow(group: &mut BenchmarkGroup<'_, WallTime>) {
-    group
-        .sample_size(10)
-        .measurement_time(Duration::from_secs(10));
-}
-
-fn bench_pairs(criterion: &mut Criterion) {
-    let fixture = Fixture::new(TURNS, PAIRS_MANY as u32);
-    let legs = two_legs(&fixture);
-    let mut group = criterion.benchmark_group("million-pairs");
-    group.throughput(Throughput::Elements(PAIRS_MANY));
-    slow(&mut group);
-    group.bench_function("schedule", |b| {
-        b.iter(|| {
-            let pairs = (0..PAIRS_MANY).map(|index| fixture.schedule.pair(index));
-            pairs.fold(0, |sum, pair| sum ^ pair.index ^ u64::from(pair.repetition))
-        });
-    });
-    group.bench_function("encode", |b| {
-        b.iter_custom(|times| {
-            let entry = Entry::Match(legs[0].clone());
-            let start = Instant::now();
-            let bytes: usize = (0..2 * PAIRS_MANY * times)
-                .map(|_| entry.encode().len())
-                .sum();
-            assert!(bytes > 0, "an entry has bytes");
-            start.elapsed()
-        });
-    });
-    group.bench_function("rate", |b| b.iter(|| rate(&fixture, &legs)));
-    group.finish();
-}
-
-/// Returns the two legs of a pair, natively played.
-fn two_legs(fixture: &Fixture) -> [MatchRecord; 2] {
-    let first = play_unlogged(fixture, &|agent, _| Ok(native_seat(agent)));
-    let second = play_unlogged(fixture, &|agent, _| Ok(native_seat(1 - agent)));
-    [
-        first,
-        MatchRecord {
-            leg: 1,
-            agents: [1, 0],
-            ..second
-        },
-    ]
-}
-
-/// Adds a million pairs up and makes the report of them.
-fn rate(fixture: &Fixture, legs: &[MatchRecord; 2]) -> Report {
-    let mut tally = Tally::new(AGENTS.len(), fixture.config.seed);
-    for index in 0..PAIRS_MANY {
-        let mut pair = legs.clone();
-        for (leg, record) in pair.iter_mut().enumerate() {
-            record.pair_index = index;
-            // Rewards must vary, or the intervals of the report have no width to compute.
-            let cents = 4_000 + (index * 7 + leg as u64 * 3) % 2_001;
-            record.outcome = Outcome::Deal {
-                price: Price(cents as u32),
-            };
-        }
-        tally.add_pair(&pair).expect("the legs belong together");
-    }
-    Report::build(&fixture.announcement, &tally, &ReportOptions::default())
+    group.sample_size(10).measurement_time(Duration::from_secs(10));
 }
 
 fn main() -> ExitCode {
@@ -290,14 +202,9 @@ fn main() -> ExitCode {
     let (sandbox, agents) = open_sandbox();
     let grants = Grants::default();
     bench_matches(&mut criterion, "sandboxed", &|agent, seed| {
-        Ok(Box::new(sandbox.seat(
-            &agents[usize::from(agent)],
-            &grants,
-            seed,
-        )?))
+        Ok(Box::new(sandbox.seat(&agents[usize::from(agent)], &grants, seed)?))
     });
     bench_matches(&mut criterion, "native", &|agent, _| Ok(native_seat(agent)));
-    bench_pairs(&mut criterion);
     criterion.final_summary();
     ExitCode::SUCCESS
 }
