@@ -9,21 +9,14 @@ use std::path::{Path, PathBuf};
 const FILES_MAX: usize = 64;
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("host/arena");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("host/arena");
     let sdk = root.join("guest-sdk");
     let mut files = vec![("Cargo.toml".to_owned(), manifest(root, &sdk))];
     for folder in ["src", "wit"] {
         collect(&sdk, &sdk.join(folder), &mut files);
     }
     files.sort();
-    assert!(
-        files.len() <= FILES_MAX,
-        "the SDK has {} files",
-        files.len()
-    );
+    assert!(files.len() <= FILES_MAX, "the SDK has {} files", files.len());
     let mut code = String::from("&[\n");
     for (name, text) in &files {
         writeln!(code, "    ({name:?}, {text:?}),").expect("writing to a string cannot fail");
@@ -42,10 +35,7 @@ fn collect(sdk: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
             continue;
         }
         let text = fs::read_to_string(&path).expect("the SDK's files are text");
-        let name = path
-            .strip_prefix(sdk)
-            .expect("the file lies in the SDK")
-            .to_string_lossy();
+        let name = path.strip_prefix(sdk).expect("the file lies in the SDK").to_string_lossy();
         files.push((name.replace('\\', "/"), text));
     }
 }
@@ -83,9 +73,7 @@ fn manifest(root: &Path, sdk: &Path) -> String {
 }
 
 fn inherited<'a>(workspace: &'a str, section: &str, name: &str) -> &'a str {
-    let (_, after) = workspace
-        .split_once(section)
-        .expect("the workspace has this section");
+    let (_, after) = workspace.split_once(section).expect("the workspace has this section");
     let wanted = format!("{name} = ");
     let found = after.lines().find(|line| line.starts_with(&wanted));
     found.expect("the workspace names what the SDK inherits, one a line")

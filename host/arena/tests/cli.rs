@@ -20,9 +20,7 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        Place {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Place { folder: tempfile::tempdir().unwrap() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -36,10 +34,7 @@ impl Place {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-        command
-            .args(words)
-            .current_dir(self.folder.path())
-            .env("XDG_CACHE_HOME", cache);
+        command.args(words).current_dir(self.folder.path()).env("XDG_CACHE_HOME", cache);
         command
     }
 
@@ -73,18 +68,10 @@ impl Said {
     /// Expects an exit code, nothing on standard output, and these pieces of a message.
     #[track_caller]
     fn complains(self, code: i32, pieces: &[&str]) {
-        assert_eq!(
-            self.code, code,
-            "stdout:\n{}\nstderr:\n{}",
-            self.out, self.err
-        );
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         assert_eq!(self.out, "");
         for piece in pieces {
-            assert!(
-                self.err.contains(piece),
-                "`{piece}` is not in:\n{}",
-                self.err
-            );
+            assert!(self.err.contains(piece), "`{piece}` is not in:\n{}", self.err);
         }
     }
 
@@ -105,10 +92,7 @@ fn tournament(items: u32) -> String {
 
 /// The root of the checkout.
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 #[test]
@@ -116,31 +100,13 @@ fn a_tournament_prints_its_table_and_show_prints_it_again() {
     let place = Place::new();
     place.write("tiny.toml", tournament(10));
     let played = place.arena(&["tournament", "run", "tiny.toml"]).ends_well();
-    for piece in [
-        "95% interval",
-        "boulware",
-        "zero-intelligence",
-        "60 matches",
-        "next: arena ",
-    ] {
-        assert!(
-            played.out.contains(piece),
-            "`{piece}` is not in:\n{}",
-            played.out
-        );
+    for piece in ["95% interval", "boulware", "zero-intelligence", "60 matches", "next: arena "] {
+        assert!(played.out.contains(piece), "`{piece}` is not in:\n{}", played.out);
     }
-    assert!(
-        played.err.contains("log in arena-out/tiny-0"),
-        "{}",
-        played.err
-    );
+    assert!(played.err.contains("log in arena-out/tiny-0"), "{}", played.err);
     assert!(!played.out.contains('\u{1b}'), "colour without a terminal");
-    let folder = place
-        .arena(&["tournament", "show", "arena-out/tiny-0"])
-        .ends_well();
-    let file = place
-        .arena(&["tournament", "show", "arena-out/tiny-0/log.arena"])
-        .ends_well();
+    let folder = place.arena(&["tournament", "show", "arena-out/tiny-0"]).ends_well();
+    let file = place.arena(&["tournament", "show", "arena-out/tiny-0/log.arena"]).ends_well();
     assert_eq!(folder.out, played.out);
     assert_eq!(file.out, played.out);
     let again = place.arena(&["tournament", "run", "tiny.toml"]).ends_well();
@@ -151,28 +117,15 @@ fn a_tournament_prints_its_table_and_show_prints_it_again() {
 fn json_is_one_document_and_the_same_from_run_and_show() {
     let place = Place::new();
     place.write("tiny.toml", tournament(5));
-    let run = [
-        "tournament",
-        "run",
-        "tiny.toml",
-        "--out",
-        "out",
-        "--seed",
-        "7",
-        "--json",
-    ];
+    let run = ["tournament", "run", "tiny.toml", "--out", "out", "--seed", "7", "--json"];
     let played = place.arena(&run).ends_well();
     let report = played.json();
     assert_eq!(report["complete"], true);
     assert_eq!(report["report"]["header"]["seed"], 7);
     assert_eq!(report["report"]["rows"].as_array().unwrap().len(), 3);
-    let shown = place
-        .arena(&["tournament", "show", "out", "--json"])
-        .ends_well();
+    let shown = place.arena(&["tournament", "show", "out", "--json"]).ends_well();
     assert_eq!(shown.out, played.out);
-    let pair = place
-        .arena(&["tournament", "show", "out", "--pair", "3", "--json"])
-        .ends_well();
+    let pair = place.arena(&["tournament", "show", "out", "--pair", "3", "--json"]).ends_well();
     assert_eq!(pair.json()["legs"].as_array().unwrap().len(), 2);
 }
 
@@ -182,24 +135,12 @@ fn workers_change_nothing_and_seeds_change_something() {
     place.write("tiny.toml", tournament(8));
     let mut logs = Vec::new();
     for (out, workers, seed) in [("a", "1", "1"), ("b", "8", "1"), ("c", "2", "2")] {
-        let run = [
-            "tournament",
-            "run",
-            "tiny.toml",
-            "--out",
-            out,
-            "--workers",
-            workers,
-            "--seed",
-            seed,
-        ];
+        let run =
+            ["tournament", "run", "tiny.toml", "--out", out, "--workers", workers, "--seed", seed];
         place.arena(&run).ends_well();
         logs.push(fs::read(place.path(out).join("log.arena")).unwrap());
     }
-    assert!(
-        logs[0] == logs[1],
-        "the log depends on the number of workers"
-    );
+    assert!(logs[0] == logs[1], "the log depends on the number of workers");
     assert!(logs[0] != logs[2], "the seed was ignored");
 }
 
@@ -212,52 +153,24 @@ fn mistakes_in_a_tournament_are_named_and_nothing_is_written() {
     let absent = good.replace("builtin:linear", "absent.wasm");
     let junk = good.replace("builtin:linear", "junk.wasm");
     let core = good.replace("builtin:linear", "core.wasm");
-    let alone = good
-        .split("\n[[agents]]")
-        .take(2)
-        .collect::<Vec<_>>()
-        .join("\n[[agents]]");
+    let alone = good.split("\n[[agents]]").take(2).collect::<Vec<_>>().join("\n[[agents]]");
     place.write("junk.wasm", [7; 64]);
     place.write("core.wasm", *b"\0asm\x01\0\0\0");
     let cases: [(&str, &str, i32, &[&str]); 6] = [
-        (
-            "typo",
-            &typo,
-            2,
-            &["typo.toml:5:1", "`itmes`", "did you mean `items`?"],
-        ),
-        (
-            "stranger",
-            &stranger,
-            3,
-            &["agent `linear`", "`linaer`", "arena agent list"],
-        ),
+        ("typo", &typo, 2, &["typo.toml:5:1", "`itmes`", "did you mean `items`?"]),
+        ("stranger", &stranger, 3, &["agent `linear`", "`linaer`", "arena agent list"]),
         ("absent", &absent, 3, &["agent `linear`", "absent.wasm"]),
-        (
-            "junk",
-            &junk,
-            3,
-            &["agent `linear`", "not a component", "hint:"],
-        ),
-        (
-            "core",
-            &core,
-            3,
-            &["agent `linear`", "not a component", "wasm32-wasip2"],
-        ),
+        ("junk", &junk, 3, &["agent `linear`", "not a component", "hint:"]),
+        ("core", &core, 3, &["agent `linear`", "not a component", "wasm32-wasip2"]),
         ("alone", &alone, 2, &["alone.toml"]),
     ];
     for (name, text, code, pieces) in cases {
         let file = format!("{name}.toml");
         place.write(&file, text);
-        place
-            .arena(&["tournament", "run", &file, "--out", "out"])
-            .complains(code, pieces);
+        place.arena(&["tournament", "run", &file, "--out", "out"]).complains(code, pieces);
         assert!(!place.path("out").exists(), "{name}: something was written");
     }
-    place
-        .arena(&["tournament", "run", "none.toml"])
-        .complains(2, &["none.toml"]);
+    place.arena(&["tournament", "run", "none.toml"]).complains(2, &["none.toml"]);
 }
 
 #[test]
@@ -265,30 +178,17 @@ fn a_catalog_folder_is_used_or_refused_but_never_ignored() {
     let place = Place::new();
     place.write("tiny.toml", tournament(5));
     let unused = ["tournament", "run", "tiny.toml", "--catalog", "products"];
-    place
-        .arena(&unused)
-        .complains(2, &["`--catalog`", "generates its catalog"]);
+    place.arena(&unused).complains(2, &["`--catalog`", "generates its catalog"]);
     let import = ["catalog", "import", "products"];
-    place
-        .arena(&import)
-        .complains(3, &["products", "github.com"]);
+    place.arena(&import).complains(3, &["products", "github.com"]);
     fs::create_dir(place.path("products")).unwrap();
     place.write("products/toys.json", "[\n  {\"title\": }\n]");
-    place
-        .arena(&import)
-        .complains(3, &["products/toys.json:2:"]);
+    place.arena(&import).complains(3, &["products/toys.json:2:"]);
     place.write("products/toys.json", PRODUCTS);
     let imported = place.arena(&import).ends_well();
     assert!(imported.out.contains("2 items"), "{}", imported.out);
-    assert!(
-        imported.out.contains("1 feasible, 1 infeasible"),
-        "{}",
-        imported.out
-    );
-    let shown = place
-        .arena(&["catalog", "show", "products", "--json"])
-        .ends_well()
-        .json();
+    assert!(imported.out.contains("1 feasible, 1 infeasible"), "{}", imported.out);
+    let shown = place.arena(&["catalog", "show", "products", "--json"]).ends_well().json();
     assert_eq!(shown["items"][0]["budget"], 8_000);
     let factor = ["catalog", "show", "synthetic", "--factor", "0.8"];
     place.arena(&factor).complains(2, &["`--factor`", "no use"]);
@@ -311,44 +211,21 @@ fn a_log_that_is_missing_foreign_or_damaged_is_refused_and_left_alone() {
     let place = Place::new();
     place.write("tiny.toml", tournament(6));
     place.write("text.txt", "not a log");
-    place
-        .arena(&["tournament", "show", "nowhere"])
-        .complains(3, &["nowhere", "hint:"]);
-    place
-        .arena(&["tournament", "show", "text.txt"])
-        .complains(3, &["not a log"]);
+    place.arena(&["tournament", "show", "nowhere"]).complains(3, &["nowhere", "hint:"]);
+    place.arena(&["tournament", "show", "text.txt"]).complains(3, &["not a log"]);
     let run = ["tournament", "run", "tiny.toml", "--out", "out"];
     place.arena(&run).ends_well();
-    let other = [
-        "tournament",
-        "run",
-        "tiny.toml",
-        "--out",
-        "out",
-        "--seed",
-        "9",
-    ];
-    place
-        .arena(&other)
-        .complains(3, &["`seed` is `0`, now it is `9`", "--out"]);
-    place
-        .arena(&["tournament", "show", "out", "--pair", "18"])
-        .complains(2, &["18 pairs"]);
+    let other = ["tournament", "run", "tiny.toml", "--out", "out", "--seed", "9"];
+    place.arena(&other).complains(3, &["`seed` is `0`, now it is `9`", "--out"]);
+    place.arena(&["tournament", "show", "out", "--pair", "18"]).complains(2, &["18 pairs"]);
     let log = place.path("out").join("log.arena");
     let mut bytes = fs::read(&log).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&log, &bytes).unwrap();
-    place
-        .arena(&["tournament", "show", "out"])
-        .complains(3, &["damaged", "entry"]);
-    place
-        .arena(&run)
-        .complains(3, &["damaged", "nothing was changed"]);
-    assert!(
-        fs::read(&log).unwrap() == bytes,
-        "a damaged log was touched"
-    );
+    place.arena(&["tournament", "show", "out"]).complains(3, &["damaged", "entry"]);
+    place.arena(&run).complains(3, &["damaged", "nothing was changed"]);
+    assert!(fs::read(&log).unwrap() == bytes, "a damaged log was touched");
 }
 
 #[test]
@@ -362,10 +239,7 @@ fn a_log_that_ends_early_is_shown_as_unfinished() {
     fs::write(&log, &bytes[..bytes.len() * 2 / 3]).unwrap();
     let shown = place.arena(&["tournament", "show", "out"]).ends_well();
     assert!(shown.out.contains("unfinished: "), "{}", shown.out);
-    let document = place
-        .arena(&["tournament", "show", "out", "--json"])
-        .ends_well()
-        .json();
+    let document = place.arena(&["tournament", "show", "out", "--json"]).ends_well().json();
     assert_eq!(document["complete"], false);
     let resumed = place.arena(&run).ends_well();
     assert_eq!(resumed.out, whole.out);
@@ -376,32 +250,15 @@ fn a_log_that_ends_early_is_shown_as_unfinished() {
 fn ctrl_c_says_how_to_go_on_and_the_same_command_does() {
     let place = Place::new();
     place.write("tiny.toml", tournament(5_000));
-    let run = [
-        "tournament",
-        "run",
-        "tiny.toml",
-        "--out",
-        "out",
-        "--workers",
-        "2",
-    ];
+    let run = ["tournament", "run", "tiny.toml", "--out", "out", "--workers", "2"];
     let mut command = place.command(&run);
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_bytes(&place.path("out").join("log.arena"), 100_000);
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     let said = Said::of(child.wait_with_output().unwrap());
     let next = format!("next: arena {}", run.join(" "));
-    said.complains(
-        130,
-        &["interrupted; the log is sound", "of 15,000 pairs", &next],
-    );
+    said.complains(130, &["interrupted; the log is sound", "of 15,000 pairs", &next]);
     let resumed = place.arena(&run).ends_well();
     assert!(resumed.err.contains("the log holds "), "{}", resumed.err);
     let straight = ["tournament", "run", "tiny.toml", "--out", "straight"];
@@ -414,10 +271,7 @@ fn ctrl_c_says_how_to_go_on_and_the_same_command_does() {
 fn wait_for_bytes(path: &Path, bytes: u64) {
     let start = Instant::now();
     while fs::metadata(path).map_or(0, |metadata| metadata.len()) < bytes {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "the run does not start"
-        );
+        assert!(start.elapsed() < Duration::from_secs(60), "the run does not start");
         std::thread::yield_now();
     }
 }
@@ -428,11 +282,7 @@ fn a_reader_that_goes_away_is_no_error() {
     // More than a pipe holds, so that the program is still writing when its reader leaves.
     let words = ["catalog", "show", "synthetic", "--items", "5000", "--json"];
     let mut command = place.command(&words);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = [0; 1];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     Said::of(child.wait_with_output().unwrap()).complains(0, &[""]);
@@ -441,28 +291,13 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn a_match_is_readable_repeatable_and_harmless_to_a_terminal() {
     let place = Place::new();
-    let play = [
-        "match",
-        "builtin:linear",
-        "builtin:injector",
-        "--seed",
-        "3",
-        "--trace",
-    ];
+    let play = ["match", "builtin:linear", "builtin:injector", "--seed", "3", "--trace"];
     let first = place.arena(&play).ends_well();
     let second = place.arena(&play).ends_well();
     assert_eq!(first.out, second.out);
-    for piece in [
-        "buyer   linear, pays at most $",
-        "  turn  role",
-        "notes of the seller",
-        "next: ",
-    ] {
-        assert!(
-            first.out.contains(piece),
-            "`{piece}` is not in:\n{}",
-            first.out
-        );
+    for piece in ["buyer   linear, pays at most $", "  turn  role", "notes of the seller", "next: "]
+    {
+        assert!(first.out.contains(piece), "`{piece}` is not in:\n{}", first.out);
     }
     let harmful = |c: char| c != '\n' && (c.is_control() || "\u{202e}\u{200b}".contains(c));
     assert!(!first.out.contains(harmful), "{}", first.out.escape_debug());
@@ -477,23 +312,14 @@ fn a_match_is_readable_repeatable_and_harmless_to_a_terminal() {
 fn flags_of_a_match_do_what_they_say() {
     let place = Place::new();
     let play = |flags: &[&str]| {
-        let words = [
-            &["match", "builtin:hardliner", "builtin:hardliner", "--json"],
-            flags,
-        ]
-        .concat();
+        let words =
+            [&["match", "builtin:hardliner", "builtin:hardliner", "--json"], flags].concat();
         place.arena(&words).ends_well().json()
     };
-    assert_eq!(
-        play(&["--turns", "6"])["turns"].as_array().unwrap().len(),
-        6
-    );
+    assert_eq!(play(&["--turns", "6"])["turns"].as_array().unwrap().len(), 6);
     assert_eq!(play(&["--rules", "amazon-history-price"])["turn_limit"], 12);
     assert_eq!(play(&["--item", "150"])["item_index"], 150);
-    assert_ne!(
-        play(&["--seed", "1"])["budget"],
-        play(&["--seed", "2"])["budget"]
-    );
+    assert_ne!(play(&["--seed", "1"])["budget"], play(&["--seed", "2"])["budget"]);
     let unknown = play(&["--params-b", "nonsense=1"]);
     assert_eq!(unknown["outcome"]["kind"], "faulted");
     assert_eq!(unknown["outcome"]["by"], "seller");
@@ -504,35 +330,17 @@ fn flags_of_a_match_do_what_they_say() {
 #[test]
 fn check_passes_a_sound_agent_and_gives_reasons_otherwise() {
     let place = Place::new();
-    let sound = place
-        .arena(&["agent", "check", "builtin:boulware"])
-        .ends_well();
+    let sound = place.arena(&["agent", "check", "builtin:boulware"]).ends_well();
     assert!(sound.out.contains("the agent may play"), "{}", sound.out);
-    let confused = [
-        "agent",
-        "check",
-        "builtin:boulware",
-        "--params",
-        "nonsense=1",
-        "--json",
-    ];
+    let confused = ["agent", "check", "builtin:boulware", "--params", "nonsense=1", "--json"];
     let confused = place.arena(&confused);
-    assert_eq!(
-        (confused.code, &confused.json()["passed"]),
-        (1, &Value::Bool(false))
-    );
+    assert_eq!((confused.code, &confused.json()["passed"]), (1, &Value::Bool(false)));
     assert!(confused.out.contains("trap as buyer"), "{}", confused.out);
     place.write("core.wasm", *b"\0asm\x01\0\0\0");
     let refused = place.arena(&["agent", "check", "core.wasm"]);
     assert_eq!(refused.code, 1);
-    assert!(
-        refused.out.contains("is a core module, not a component"),
-        "{}",
-        refused.out
-    );
-    place
-        .arena(&["agent", "check", "absent.wasm"])
-        .complains(3, &["absent.wasm"]);
+    assert!(refused.out.contains("is a core module, not a component"), "{}", refused.out);
+    place.arena(&["agent", "check", "absent.wasm"]).complains(3, &["absent.wasm"]);
 }
 
 #[test]
@@ -552,28 +360,12 @@ fn every_built_in_agent_is_listed_and_passes_the_check() {
 fn a_new_agent_is_written_once_and_under_a_sound_name() {
     let place = Place::new();
     let created = place.arena(&["agent", "new", "haggler-2"]).ends_well();
-    assert!(
-        created.out.contains("release/haggler_2.wasm"),
-        "{}",
-        created.out
-    );
-    for file in [
-        "Cargo.toml",
-        ".cargo/config.toml",
-        "src/lib.rs",
-        "arena-guest/wit/arena.wit",
-    ] {
-        assert!(
-            place.path("haggler-2").join(file).is_file(),
-            "{file} is missing"
-        );
+    assert!(created.out.contains("release/haggler_2.wasm"), "{}", created.out);
+    for file in ["Cargo.toml", ".cargo/config.toml", "src/lib.rs", "arena-guest/wit/arena.wit"] {
+        assert!(place.path("haggler-2").join(file).is_file(), "{file} is missing");
     }
-    place
-        .arena(&["agent", "new", "haggler-2"])
-        .complains(2, &["exists already"]);
-    place
-        .arena(&["agent", "new", "9lives"])
-        .complains(2, &["`9lives`", "hint:"]);
+    place.arena(&["agent", "new", "haggler-2"]).complains(2, &["exists already"]);
+    place.arena(&["agent", "new", "9lives"]).complains(2, &["`9lives`", "hint:"]);
     assert!(!place.path("9lives").exists());
 }
 
@@ -594,21 +386,12 @@ fn a_new_agent_builds_passes_the_check_and_plays() {
             cargo.env_remove(name);
         }
     }
-    let built = cargo
-        .args(["build", "--release"])
-        .current_dir(place.path("haggler"))
-        .output();
+    let built = cargo.args(["build", "--release"]).current_dir(place.path("haggler")).output();
     let built = built.unwrap();
-    assert!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let component = "haggler/target/wasm32-wasip2/release/haggler.wasm";
     place.arena(&["agent", "check", component]).ends_well();
-    place
-        .arena(&["match", component, "builtin:boulware"])
-        .ends_well();
+    place.arena(&["match", component, "builtin:boulware"]).ends_well();
 }
 
 #[test]
@@ -630,13 +413,7 @@ fn every_help_page_shows_an_example() {
         assert!(said.out.contains(&example), "{}", said.out);
         assert!(said.out.contains("Example"), "{}", said.out);
     }
-    assert!(
-        place
-            .arena(&["--help"])
-            .ends_well()
-            .out
-            .contains("Exit codes:")
-    );
+    assert!(place.arena(&["--help"]).ends_well().out.contains("Exit codes:"));
     place.arena(&["tournament", "runn"]).complains(2, &["runn"]);
 }
 
@@ -655,10 +432,6 @@ fn every_shipped_tournament_file_loads_its_agents() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         let played = place.arena(&["tournament", "run", "one.toml", "--out", &name]);
         let played = played.ends_well();
-        assert!(
-            !played.out.contains("faults and penalised"),
-            "{name}:\n{}",
-            played.out
-        );
+        assert!(!played.out.contains("faults and penalised"), "{name}:\n{}", played.out);
     }
 }
