@@ -137,6 +137,6 @@ fn the_recorded_negotiations_are_worth_comparing() {
     let recorded = recorded();
     let deals = recorded.matches.iter().filter(|record| record.deal.is_some()).count();
     let offers: usize = recorded.matches.iter().map(|record| record.offers.len()).sum();
-    assert!(deals >= 50 && deals <= RECORDED - 50, "{deals} deals of {RECORDED}");
+    assert!((50..=RECORDED - 50).contains(&deals), "{deals} deals of {RECORDED}");
     assert!(offers >= 3_000, "{offers} offers");
 }

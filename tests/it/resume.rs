@@ -137,7 +137,6 @@ fn a_run_killed_at_twenty_random_points_ends_in_the_same_log() {
         let workers = [1, 2, 8][kill % 3];
         killed += u32::from(kill_at(&place, "killed", workers, size));
     }
-    println!("killed {killed} of {KILLS} times while the log was unfinished");
     assert!(killed >= 15, "only {killed} kills hit a running tournament");
     assert!(place.run("killed", 2) == whole, "the resumed log differs (seed {ROOT_SEED})");
     assert!(place.run("killed", 1) == whole, "a finished tournament was touched");

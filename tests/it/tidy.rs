@@ -101,10 +101,10 @@ fn crates_use_each_other_only_along_the_drawn_edges() {
         for used in uses {
             let fine = match allowed.get(crate_name) {
                 Some(edges) => edges.contains(&used.as_str()),
-                None if is_agent => !used.starts_with("arena-") || used == "arena-guest",
+                None if is_agent => used == "arena-guest",
                 None => crate_name == "arena-tests",
             };
-            if !fine && !(is_agent && used.starts_with("arena-agent")) {
+            if !fine {
                 findings.push(format!("{name}: `{crate_name}` must not use `{used}`"));
             }
         }
