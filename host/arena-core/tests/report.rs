@@ -93,6 +93,16 @@ fn rows_stand_by_mean_reward_and_share_letters_where_they_cannot_be_told_apart()
 }
 
 #[test]
+fn both_legs_of_an_agent_against_itself_stand_on_the_diagonal() {
+    let mut tally = Tally::new(1, 3);
+    tally.add_pair(&pair(0, [0, 0], [seller_gets(25), seller_gets(50)])).expect("a pair");
+    let report = Report::build(&announcement(&["alone"], ""), &tally, &OPTIONS);
+    let found = report.head_to_head[0][0].expect("it met itself");
+    assert_eq!((found.match_count, found.reward), (2, 0.5));
+    assert_eq!((found.as_buyer, found.as_seller), (Some(0.625), Some(0.375)));
+}
+
+#[test]
 fn the_same_pairs_give_the_same_report() {
     let names = ["first", "second", "weak"];
     let build = || Report::build(&announcement(&names, ""), &three_agents(), &OPTIONS);

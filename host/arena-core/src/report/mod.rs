@@ -326,8 +326,10 @@ fn meeting(tally: &Tally, row: u16, column: u16) -> Option<Meeting> {
     let as_seller = tally.rewards_between(column, row)[Role::Seller.index()];
     let mut both: Mean = as_buyer;
     both.merge(as_seller);
+    // An agent against itself takes both seats of a match.
+    let seats_per_match = if row == column { 2.0 } else { 1.0 };
     both.value().map(|reward| Meeting {
-        match_count: both.weight as u64,
+        match_count: (both.weight / seats_per_match) as u64,
         reward,
         as_buyer: as_buyer.value(),
         as_seller: as_seller.value(),

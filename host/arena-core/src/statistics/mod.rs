@@ -259,8 +259,10 @@ impl Pairing {
             self.blocks.resize(block + 1, Default::default());
         }
         let first = orientation(agents);
+        // An agent against itself buys from itself in both legs.
+        let swap = usize::from(agents[0] != agents[1]);
         for (leg, [buyer, seller]) in rewards.into_iter().enumerate() {
-            let buying = first ^ leg;
+            let buying = first ^ (leg & swap);
             self.rewards[buying][0].add(buyer);
             self.rewards[buying][1].add(seller);
             let wins = &mut self.blocks[block][buying];
