@@ -39,7 +39,7 @@ repetitions = 3
 
 [rules]
 set = "standard"
-regulation = { buyer = "penalise", seller = "allow" }
+regulation = { buyer = "penalise", seller = "refuse" }
 retries = 5
 opener = "seller"
 horizon = { mean_turns = 20, max_turns = 60 }
@@ -102,7 +102,7 @@ fn every_key_reaches_its_field() {
         repetitions: 3,
         rules: RulesConfig {
             set: RuleSet::Standard,
-            regulation: [Regulation::Penalise, Regulation::Allow],
+            regulation: [Regulation::Penalise, Regulation::Refuse],
             retries: 5,
             opener: OpenerConfig::Seller,
             horizon: HorizonConfig::Geometric { mean_turns: 20, max_turns: 60 },

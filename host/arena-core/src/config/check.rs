@@ -84,6 +84,13 @@ fn check_rules(raw: Option<RawRules>) -> Checked<RulesConfig> {
         rules.regulation = [given.buyer.unwrap_or(buyer), given.seller.unwrap_or(seller)];
     }
     rules.retries = number_or(&raw.retries, 0..=RETRIES_MAX, rules.retries)?;
+    if let Some(given) = &raw.retries
+        && !rules.regulation.contains(&Regulation::Refuse)
+    {
+        let message = "`retries` has no effect where nobody's moves are refused".to_owned();
+        return Err(Mistake::at(given.span(), message)
+            .hint("leave it out, or set `refuse` for the buyer or the seller".to_owned()));
+    }
     if let Some(given) = &raw.opener {
         rules.opener = OpenerConfig::from(*given.get_ref());
     }
