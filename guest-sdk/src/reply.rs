@@ -10,7 +10,7 @@
 //! The actions are `[BUY $x]` for a buyer and `[SELL $x]` for a seller, `[REJECT]`, `[DEAL]` or
 //! `[DEAL $x]`, and `[QUIT]`; the format of arXiv 2604.09855 with the amount behind the tag and a
 //! quantity of one in parentheses (`[BUY] $250 (1x kettle)`) is read too. The last Action line
-//! counts, and the Talk before it. Labels may be in any case and may be bold.
+//! counts, and the Thought and Talk before it. Labels may be in any case and may be bold.
 //!
 //! Nothing is guessed: an amount that people might read in two ways is refused, and so is more
 //! than one action in a line. No text makes it panic.
@@ -25,6 +25,9 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of talk that are taken from an answer; a host's default limit is 1024.
 pub const TALK_BYTES_MAX: usize = 1_000;
 
+/// Most bytes of a thought that are kept.
+pub const THOUGHT_BYTES_MAX: usize = 1_000;
+
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -32,6 +35,8 @@ pub struct Answer {
     pub action: Move,
     /// The words for the other side, without control characters, cut at [`TALK_BYTES_MAX`].
     pub talk: String,
+    /// What the model thought, for the own trace; cut at [`THOUGHT_BYTES_MAX`].
+    pub thought: String,
 }
 
 /// Why an answer was refused.
@@ -82,23 +87,32 @@ pub fn read(text: &str, role: Role) -> Result<Answer, AnswerError> {
     if text.len() > ANSWER_BYTES_MAX {
         return Err(AnswerError::TooLong);
     }
-    let mut talk = Vec::new();
+    let (mut thought, mut talk) = (Vec::new(), Vec::new());
     let mut label = Label::None;
     let mut found = None;
     for line in text.lines() {
         if let Some((new, rest)) = labelled(line) {
             label = new;
             match label {
+                Label::Thought => thought = vec![rest],
                 Label::Talk => talk = vec![rest],
-                Label::Action => found = Some((rest, talk.join(" "))),
-                Label::Thought | Label::None => {}
+                Label::Action => found = Some((rest, thought.join(" "), talk.join(" "))),
+                Label::None => {}
             }
-        } else if label == Label::Talk {
-            talk.push(line);
+        } else {
+            match label {
+                Label::Thought => thought.push(line),
+                Label::Talk => talk.push(line),
+                Label::Action | Label::None => {}
+            }
         }
     }
-    let (action, talk) = found.ok_or(AnswerError::NoAction)?;
-    Ok(Answer { action: read_action(action, role)?, talk: plain(&talk, TALK_BYTES_MAX) })
+    let (action, thought, talk) = found.ok_or(AnswerError::NoAction)?;
+    Ok(Answer {
+        action: read_action(action, role)?,
+        talk: plain(&talk, TALK_BYTES_MAX),
+        thought: plain(&thought, THOUGHT_BYTES_MAX),
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

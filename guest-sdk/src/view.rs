@@ -12,6 +12,8 @@
 //! of the list price unless given) and a seller's at `high` (the list price unless given), or
 //! at the own reserve where that is more modest still.
 
+use std::fmt;
+
 use crate::game::{Brief, Event, Move, Reply, Role};
 use crate::params::{ParamError, Params};
 
@@ -59,6 +61,18 @@ impl View {
     /// # Errors
     /// A parameter that cannot be read, or `low` above `high`.
     pub fn new(brief: &Brief, params: &mut Params) -> Result<View, ParamError> {
+        let view = View::without_clock(brief, params)?;
+        let assumed = params.count("turns", HIDDEN_TURNS, [1, 1_000])?;
+        let turn_count = if brief.turn_limit.is_none() { assumed } else { view.turn_count };
+        Ok(View { turn_count, ..view })
+    }
+
+    /// Does the same for a strategy that plans by no clock: `turns` would have no effect on it
+    /// and is left, so that it is refused as unknown.
+    ///
+    /// # Errors
+    /// A parameter that cannot be read, or `low` above `high`.
+    pub fn without_clock(brief: &Brief, params: &mut Params) -> Result<View, ParamError> {
         let list_price = brief.item.list_price;
         let low = params.price("low", list_price)?.unwrap_or(list_price / 5);
         let high = params.price("high", list_price)?.unwrap_or(list_price.max(low));
@@ -66,7 +80,6 @@ impl View {
             let expected = format!("a price up to `high`, which is {high}");
             return Err(ParamError::Value { key: "low", value: low.to_string(), expected });
         }
-        let assumed = params.count("turns", HIDDEN_TURNS, [1, 1_000])?;
         let own_turns = brief.turn_limit.map(|limit| (limit + u32::from(brief.opens)) / 2);
         Ok(View {
             role: brief.role,
@@ -74,7 +87,7 @@ impl View {
             list_price,
             low,
             high,
-            turn_count: own_turns.unwrap_or(assumed).max(1),
+            turn_count: own_turns.unwrap_or(HIDDEN_TURNS).max(1),
             turn_index: 0,
             heard_count: 0,
             own: Vec::new(),
@@ -249,4 +262,61 @@ impl View {
         self.last = Some(action);
         Reply::silent(action)
     }
+
+    /// Makes a move that was decided elsewhere, for example by a language model, if it is legal
+    /// now and within the own reserve.
+    ///
+    /// # Errors
+    /// What is wrong with the move. Nothing has happened then.
+    pub fn attempt(&mut self, action: Move) -> Result<Reply, Unsound> {
+        let price = match action {
+            Move::Offer(cents) => Some(cents),
+            Move::Accept(named) => Some(self.on_offer(named)?),
+            // Where the buyer has to open, it must not leave before that.
+            Move::Walk if self.heard_count == 0 => return Err(Unsound::TooEarly),
+            Move::Reject | Move::Walk => None,
+        };
+        match (action, price) {
+            (_, Some(cents)) if !self.affords(cents) => Err(Unsound::BeyondReserve),
+            (Move::Offer(cents), _) => Ok(self.offer(cents)),
+            _ => Ok(self.make(action)),
+        }
+    }
+
+    /// Returns the price of the offer that an acceptance means.
+    fn on_offer(&self, named: Option<u32>) -> Result<u32, Unsound> {
+        let latest = self.standing().ok_or(Unsound::NothingOffered)?;
+        match named {
+            None => Ok(latest),
+            Some(cents) if cents == latest => Ok(latest),
+            Some(cents) if self.any_offer_stands && self.theirs.contains(&cents) => Ok(cents),
+            Some(_) => Err(Unsound::NotOnOffer),
+        }
+    }
 }
+
+/// Why a move would be illegal or against the own interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsound {
+    /// The price is worse than the own reserve.
+    BeyondReserve,
+    /// There is no offer that could be accepted.
+    NothingOffered,
+    /// The price is not one that may be accepted now.
+    NotOnOffer,
+    /// The opponent has not moved yet, so there is nothing to walk away from.
+    TooEarly,
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unsound::BeyondReserve => "the price is beyond your own limit",
+            Unsound::NothingOffered => "there is no offer yet that could be accepted",
+            Unsound::NotOnOffer => "no offer at that price can be accepted now",
+            Unsound::TooEarly => "you cannot leave before the other side has moved",
+        })
+    }
+}
+
+impl std::error::Error for Unsound {}

@@ -114,12 +114,15 @@ fn the_last_action_line_counts_with_the_talk_before_it() {
         thought: two\n**Talk:** second\n  goes on\nACTION: [BUY $2]\nThought: after";
     let answer = read(text, Role::Buyer).expect("the answer is well formed");
     assert_eq!((answer.action, answer.talk.as_str()), (Move::Offer(200), "second goes on"));
+    assert_eq!(answer.thought, "two");
 }
 
 #[test]
 fn thoughts_never_become_talk() {
     let text = "Thought: my budget is $80\nand more of it\nAction: [REJECT]\nmy budget is $80";
-    assert_eq!(read(text, Role::Buyer).map(|answer| answer.talk), Ok(String::new()));
+    let answer = read(text, Role::Buyer).expect("the answer is well formed");
+    assert_eq!(answer.talk, "");
+    assert_eq!(answer.thought, "my budget is $80 and more of it");
 }
 
 #[test]
@@ -136,7 +139,8 @@ fn the_system_message_states_role_reserve_rules_and_format() {
         [(Role::Buyer, "[BUY $x]", "SELL"), (Role::Seller, "[SELL $x]", "BUY")]
     {
         let text = prompt::system(&brief(role));
-        for part in [role.name(), "$81.23", "$100.00", "12 turns", own, "[DEAL $x]", "[QUIT]"] {
+        let tags = ["\n  [DEAL $x]", "\n  [QUIT]"];
+        for part in [role.name(), "$81.23", "$100.00", "12 turns", own].into_iter().chain(tags) {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
         assert!(!text.contains(other), "{text}");
