@@ -36,7 +36,8 @@ pub struct Announcement {
     pub config_toml: String,
     /// The root seed in force (the file's, or the one given on the command line).
     pub seed: u64,
-    /// What the sandbox's engine is and how it is set, one `key=value` per line.
+    /// What the sandbox's engine is and how it is set, then the hash of each language model
+    /// (`model.NAME`), one `key=value` per line.
     pub engine: String,
     /// Those who play, in the order that records refer to.
     pub agents: Vec<AgentEntry>,

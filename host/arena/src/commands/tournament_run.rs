@@ -3,6 +3,7 @@
 //! Nothing is written before the file, the catalog and every agent are loaded and checked.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,7 +104,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         name: file.config.name.clone(),
         config_toml: file.text,
         seed: file.config.seed,
-        engine: sandbox.fingerprint(),
+        engine: engine_lines(&sandbox, &models),
         agents: file.config.agents.iter().zip(&agents).map(entry).collect(),
         catalog_sha256: catalog.sha256(),
         item_count,
@@ -111,6 +112,17 @@ fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
     };
     let config = file.config;
     Ok(Prepared { config, catalog, schedule, sandbox, agents, announcement, workers })
+}
+
+/// Names what decides over moves besides the agents: the sandbox, and each model with its hash.
+/// A run does not go on with a log that was begun with another.
+fn engine_lines(sandbox: &Sandbox, models: &[Arc<dyn LanguageModel>]) -> String {
+    let mut lines = sandbox.fingerprint();
+    for info in models.iter().map(|model| model.info()) {
+        let hash: String = info.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+        let _ = writeln!(lines, "model.{}={hash}", info.name);
+    }
+    lines
 }
 
 /// Loads every agent; a component that several agents share is compiled once.
@@ -132,9 +144,12 @@ fn load_agents(
             None => sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?,
         };
         loaded.insert(digest, component.clone());
-        let granted = models.iter().filter(|model| agent.models.contains(&model.info().name));
+        // In the order in which the file grants them, so that an agent's first is its own first.
+        let granted = agent.models.iter().filter_map(|name| {
+            models.iter().find(|model| model.info().name == *name).map(Arc::clone)
+        });
         let grants = Grants {
-            models: granted.cloned().collect(),
+            models: granted.collect(),
             training: agent.training.then_some(TrainingMode::Evaluate),
         };
         entrants.push(Entrant { component, grants });
