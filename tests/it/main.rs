@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod kit;
+mod models;
 
 mod bombs;
 mod cli;
 mod golden;
 mod hostile;
+mod llm;
+mod model_failures;
 mod negmas;
 mod resume;
 mod tidy;

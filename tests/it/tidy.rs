@@ -251,9 +251,14 @@ fn every_shipped_tournament_file_parses() {
         if !name.starts_with("tournaments/") {
             continue;
         }
-        files += 1;
-        if let Err(error) = arena_core::config::TournamentConfig::parse(&text) {
-            panic!("{name}: {error}");
+        // The models that a tournament file names lie beside it.
+        if name.ends_with(".script.toml") {
+            let script = arena_llm::scripted::ScriptedModel::parse(&name, &text);
+            script.unwrap_or_else(|error| panic!("{name}: {error}"));
+        } else {
+            files += 1;
+            let config = arena_core::config::TournamentConfig::parse(&text);
+            config.unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         assert!(text.starts_with('#'), "{name}: the first line says what the file is for");
     }

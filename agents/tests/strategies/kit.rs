@@ -13,7 +13,7 @@ pub fn start<A: Agent + 'static>(brief: &Brief) -> Box<dyn Agent> {
 }
 
 /// Every built-in strategy, sorted by name.
-pub const ALL: [(&str, Start); 18] = [
+pub const ALL: [(&str, Start); 19] = [
     ("bayesian", start::<bayesian::Bayesian>),
     ("begging", start::<begging::Begging>),
     ("boulware", start::<boulware::Boulware>),
@@ -24,6 +24,7 @@ pub const ALL: [(&str, Start); 18] = [
     ("injector", start::<injector::Injector>),
     ("insulting", start::<insulting::Insulting>),
     ("linear", start::<linear::Linear>),
+    ("llm-haggler", start::<llm_haggler::LlmHaggler>),
     ("micro", start::<micro::Micro>),
     ("nice-tit-for-tat", start::<nice_tit_for_tat::NiceTitForTat>),
     ("regulated-seller", start::<regulated_seller::RegulatedSeller>),
