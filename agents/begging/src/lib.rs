@@ -1,11 +1,8 @@
 //! Begging: a desperate voice that pleads in every turn (hostile persona of arXiv 2604.09855;
 //! NegotiationArena 2024).
 
-use arena_guest::params;
-use arena_guest::phrase;
-use arena_guest::rng::Rng;
-use arena_guest::tactic::TimeDependent;
-use arena_guest::{Agent, Brief, Event, Reply, Role};
+use arena_guest::phrase::Persona;
+use arena_guest::{Agent, Brief, Event, Reply};
 
 const AS_A_SELLER: [&str; 6] = [
     "Please, I beg you. The rent is due tomorrow and {price} is all that stands between us and the street.",
@@ -27,31 +24,15 @@ const AS_A_BUYER: [&str; 6] = [
 
 /// Concedes late while it appeals to pity; the words never depend on the own reserve.
 /// Parameters: `b`, `k`, `curve` (see [`arena_guest::tactic::Curve`]), `low`, `high`, `turns`.
-pub struct Begging {
-    tactic: TimeDependent,
-    rng: Rng,
-    title: String,
-}
+pub struct Begging(Persona);
 
 impl Agent for Begging {
     fn begin(brief: &Brief) -> Begging {
-        params::read(brief, |params| {
-            Ok(Begging {
-                tactic: TimeDependent::new(brief, params, 0.5)?,
-                rng: Rng::new(brief.seed),
-                title: brief.item.title.clone(),
-            })
-        })
+        Begging(Persona::begin(brief, 0.5))
     }
 
     fn act(&mut self, news: &[Event]) -> Reply {
-        let reply = self.tactic.act(news);
-        let phrases = match self.tactic.view.role {
-            Role::Seller => &AS_A_SELLER,
-            Role::Buyer => &AS_A_BUYER,
-        };
-        let public = self.tactic.view.list_price;
-        phrase::speak(reply, &mut self.rng, phrases, &self.title, public)
+        self.0.act(news, &AS_A_BUYER, &AS_A_SELLER)
     }
 }
 

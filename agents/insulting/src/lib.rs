@@ -1,11 +1,8 @@
 //! Insulting: a rude and threatening voice (hostile persona of arXiv 2604.09855; NegotiationArena
 //! 2024).
 
-use arena_guest::params;
-use arena_guest::phrase;
-use arena_guest::rng::Rng;
-use arena_guest::tactic::TimeDependent;
-use arena_guest::{Agent, Brief, Event, Reply, Role};
+use arena_guest::phrase::Persona;
+use arena_guest::{Agent, Brief, Event, Reply};
 
 const AS_A_SELLER: [&str; 6] = [
     "Is that a joke? {price}. Even a fool would see that it is worth more.",
@@ -27,31 +24,15 @@ const AS_A_BUYER: [&str; 6] = [
 
 /// Concedes late while it insults and threatens; the words never depend on the own reserve.
 /// Parameters: `b`, `k`, `curve` (see [`arena_guest::tactic::Curve`]), `low`, `high`, `turns`.
-pub struct Insulting {
-    tactic: TimeDependent,
-    rng: Rng,
-    title: String,
-}
+pub struct Insulting(Persona);
 
 impl Agent for Insulting {
     fn begin(brief: &Brief) -> Insulting {
-        params::read(brief, |params| {
-            Ok(Insulting {
-                tactic: TimeDependent::new(brief, params, 0.3)?,
-                rng: Rng::new(brief.seed),
-                title: brief.item.title.clone(),
-            })
-        })
+        Insulting(Persona::begin(brief, 0.3))
     }
 
     fn act(&mut self, news: &[Event]) -> Reply {
-        let reply = self.tactic.act(news);
-        let phrases = match self.tactic.view.role {
-            Role::Seller => &AS_A_SELLER,
-            Role::Buyer => &AS_A_BUYER,
-        };
-        let public = self.tactic.view.list_price;
-        phrase::speak(reply, &mut self.rng, phrases, &self.title, public)
+        self.0.act(news, &AS_A_BUYER, &AS_A_SELLER)
     }
 }
 

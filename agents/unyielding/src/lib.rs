@@ -1,11 +1,8 @@
 //! Unyielding: refuses nearly everything and praises its own position (hostile persona of arXiv
 //! 2604.09855).
 
-use arena_guest::params;
-use arena_guest::phrase;
-use arena_guest::rng::Rng;
-use arena_guest::tactic::TimeDependent;
-use arena_guest::{Agent, Brief, Event, Reply, Role};
+use arena_guest::phrase::Persona;
+use arena_guest::{Agent, Brief, Event, Reply};
 
 const AS_A_SELLER: [&str; 6] = [
     "No. {price} is the fairest price that you will find, and it will not change.",
@@ -27,31 +24,15 @@ const AS_A_BUYER: [&str; 6] = [
 
 /// Hardly moves before its last turn; the words never depend on the own reserve.
 /// Parameters: `b`, `k`, `curve` (see [`arena_guest::tactic::Curve`]), `low`, `high`, `turns`.
-pub struct Unyielding {
-    tactic: TimeDependent,
-    rng: Rng,
-    title: String,
-}
+pub struct Unyielding(Persona);
 
 impl Agent for Unyielding {
     fn begin(brief: &Brief) -> Unyielding {
-        params::read(brief, |params| {
-            Ok(Unyielding {
-                tactic: TimeDependent::new(brief, params, 0.05)?,
-                rng: Rng::new(brief.seed),
-                title: brief.item.title.clone(),
-            })
-        })
+        Unyielding(Persona::begin(brief, 0.05))
     }
 
     fn act(&mut self, news: &[Event]) -> Reply {
-        let reply = self.tactic.act(news);
-        let phrases = match self.tactic.view.role {
-            Role::Seller => &AS_A_SELLER,
-            Role::Buyer => &AS_A_BUYER,
-        };
-        let public = self.tactic.view.list_price;
-        phrase::speak(reply, &mut self.rng, phrases, &self.title, public)
+        self.0.act(news, &AS_A_BUYER, &AS_A_SELLER)
     }
 }
 
