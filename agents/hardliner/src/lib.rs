@@ -5,7 +5,7 @@ use arena_guest::view::View;
 use arena_guest::{Agent, Brief, Event, Reply};
 
 /// Parameters: `last` (`take`: accepts any affordable offer when nobody can answer any more;
-/// `refuse`: not even then), `low`, `high`, `turns`.
+/// `refuse`: not even then), `low`, `high`.
 pub struct Hardliner {
     view: View,
     refuses: bool,
@@ -14,7 +14,7 @@ pub struct Hardliner {
 impl Agent for Hardliner {
     fn begin(brief: &Brief) -> Hardliner {
         params::read(brief, |params| {
-            let view = View::new(brief, params)?;
+            let view = View::without_clock(brief, params)?;
             Ok(Hardliner { view, refuses: params.choice("last", &["take", "refuse"])? == 1 })
         })
     }

@@ -14,8 +14,12 @@ enum Ladder {
     Negmas(Grid),
 }
 
-/// Parameters: `tick` (a price; a hundredth of the list price unless given), `low`, `high`,
-/// `turns`; or `compat=negmas` with `low`, `high`, `tick` (see [`arena_guest::negmas`]).
+/// With m distinct own and n distinct received offers: if m <= n, the next own price that is not
+/// beyond the reserve, else an earlier own one, drawn evenly. Takes an offer as good as the
+/// next price if m <= n, else as good as its lowest so far; beyond the published rule it also
+/// takes what it can afford when nobody can answer any more (not under `compat=negmas`).
+/// Parameters: `tick` (a price; a hundredth of the list price unless given), `low`, `high`; or
+/// `compat=negmas` with `low`, `high`, `tick` (see [`arena_guest::negmas`]).
 pub struct Micro {
     view: View,
     rng: Rng,
@@ -30,7 +34,7 @@ impl Agent for Micro {
     fn begin(brief: &Brief) -> Micro {
         params::read(brief, |params| {
             let compat = negmas::wanted(params)?;
-            let view = View::new(brief, params)?;
+            let view = View::without_clock(brief, params)?;
             let ladder = if compat {
                 Ladder::Negmas(Grid::take(&view, params)?)
             } else {

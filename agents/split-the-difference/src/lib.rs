@@ -6,7 +6,7 @@ use arena_guest::{Agent, Brief, Event, Reply};
 
 /// Opens at its best price, then offers the midpoint of its own last and the opponent's last
 /// offer, never beyond its reserve. Parameters: `open` (share of the own range conceded in the
-/// first offer), `low`, `high`, `turns`.
+/// first offer), `low`, `high`.
 pub struct SplitTheDifference {
     view: View,
     open: f64,
@@ -15,7 +15,7 @@ pub struct SplitTheDifference {
 impl Agent for SplitTheDifference {
     fn begin(brief: &Brief) -> SplitTheDifference {
         params::read(brief, |params| {
-            let view = View::new(brief, params)?;
+            let view = View::without_clock(brief, params)?;
             Ok(SplitTheDifference { view, open: params.share("open", 0.0)? })
         })
     }

@@ -7,7 +7,7 @@ use arena_guest::{Agent, Brief, Event, Reply, Role};
 /// If the other reserve is uniform on `low`..`high`, the best single offer is halfway between the
 /// own reserve and the far end: (c + high)/2 for a seller, (v + low)/2 for a buyer. Before its
 /// moment it passes, and takes an offer that is at least as good; after it, it takes what it can
-/// afford. Under a hidden horizon every turn is its moment. Parameters: `low`, `high`, `turns`.
+/// afford. Under a hidden horizon every turn is its moment. Parameters: `low`, `high`.
 pub struct TakeItOrLeaveIt {
     view: View,
     ultimatum: u32,
@@ -16,7 +16,7 @@ pub struct TakeItOrLeaveIt {
 impl Agent for TakeItOrLeaveIt {
     fn begin(brief: &Brief) -> TakeItOrLeaveIt {
         params::read(brief, |params| {
-            let view = View::new(brief, params)?;
+            let view = View::without_clock(brief, params)?;
             let far = match view.role {
                 Role::Buyer => view.low,
                 Role::Seller => view.high,

@@ -149,6 +149,33 @@ fn an_unknown_parameter_is_refused_by_every_agent() {
 }
 
 #[test]
+fn a_parameter_that_would_have_no_effect_is_refused() {
+    let without_a_clock = [
+        "chatterjee-samuelson",
+        "hardliner",
+        "micro",
+        "split-the-difference",
+        "take-it-or-leave-it",
+        "tit-for-tat",
+        "zero-intelligence",
+    ];
+    let of_other_modes = [
+        "mode=relative slack=5%",
+        "mode=relative window=3",
+        "mode=absolute window=3",
+        "mode=averaged delay=2",
+        "mode=averaged slack=5%",
+    ];
+    let clocks = without_a_clock.map(|name| (name, "turns=8"));
+    let modes = of_other_modes.map(|params| ("tit-for-tat", params));
+    for (name, params) in clocks.into_iter().chain(modes) {
+        let start = ALL.iter().find(|(known, _)| *known == name).unwrap().1;
+        let brief = brief(Role::Buyer, 10, params);
+        assert!(panics(|| drop(start(&brief))), "{name} accepts `{params}`");
+    }
+}
+
+#[test]
 fn seeded_agents_differ_between_seeds() {
     let one = brief(Role::Buyer, 20, "");
     let two = Brief { seed: 8, ..one.clone() };

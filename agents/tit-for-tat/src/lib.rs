@@ -1,7 +1,7 @@
 //! Tit for tat: repeats the opponent's concessions, relative, absolute or averaged (Faratin,
 //! Sierra, Jennings 1998).
 
-use arena_guest::params::{self, ParamError};
+use arena_guest::params::{self, ParamError, Params};
 use arena_guest::rng::Rng;
 use arena_guest::view::View;
 use arena_guest::{Agent, Brief, Event, Reply};
@@ -11,23 +11,20 @@ use arena_guest::{Agent, Brief, Event, Reply};
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     /// x y(n-d) / y(n-d+1): the same percentage, d turns later.
-    Relative,
+    Relative { delay: usize },
     /// x + y(n-d) - y(n-d+1), and up to `slack` more in the opponent's favour.
-    Absolute,
+    Absolute { delay: usize, slack: u32 },
     /// x y(n-g) / y(n): the percentage over a window of g turns.
-    Averaged,
+    Averaged { window: usize },
 }
 
-/// Parameters: `mode` (`relative`, `absolute`, `averaged`), `delay` (d), `window` (g), `slack` (a
-/// price), `kindness` (share of the own range conceded in every turn besides; without any,
-/// two of these would wait for each other for ever), `low`, `high`, `turns`.
+/// Parameters: `mode` (`relative` with `delay`, d; `absolute` with `delay` and `slack`, a price;
+/// `averaged` with `window`, g), `kindness` (share of the own range conceded in every turn
+/// besides; without any, two of these would wait for each other for ever), `low`, `high`.
 pub struct TitForTat {
     view: View,
     rng: Rng,
     mode: Mode,
-    delay: usize,
-    window: usize,
-    slack: u32,
     kindness: f64,
     /// The opponent's price in each of its turns; a turn without one repeats the last.
     heard: Vec<f64>,
@@ -39,15 +36,10 @@ const TURNS_MAX: u32 = 1_000;
 impl Agent for TitForTat {
     fn begin(brief: &Brief) -> TitForTat {
         params::read(brief, |params| {
-            let view = View::new(brief, params)?;
-            let modes = [Mode::Relative, Mode::Absolute, Mode::Averaged];
-            let mode = modes[params.choice("mode", &["relative", "absolute", "averaged"])?];
-            Ok::<_, ParamError>(TitForTat {
+            let view = View::without_clock(brief, params)?;
+            Ok(TitForTat {
                 rng: Rng::new(brief.seed),
-                mode,
-                delay: params.count("delay", 1, [1, TURNS_MAX])? as usize,
-                window: params.count("window", 2, [1, TURNS_MAX])? as usize,
-                slack: params.price("slack", view.list_price)?.unwrap_or(0),
+                mode: Mode::take(params, view.list_price)?,
                 kindness: params.share("kindness", 0.01)?,
                 heard: Vec::new(),
                 view,
@@ -68,6 +60,24 @@ impl Agent for TitForTat {
     }
 }
 
+impl Mode {
+    /// Takes `mode` and the parameters of that mode alone, so that others are refused.
+    fn take(params: &mut Params, list_price: u32) -> Result<Mode, ParamError> {
+        let place = params.choice("mode", &["relative", "absolute", "averaged"])?;
+        if place == 2 {
+            return Ok(Mode::Averaged {
+                window: params.count("window", 2, [1, TURNS_MAX])? as usize,
+            });
+        }
+        let delay = params.count("delay", 1, [1, TURNS_MAX])? as usize;
+        if place == 0 {
+            return Ok(Mode::Relative { delay });
+        }
+        let slack = params.price("slack", list_price)?.unwrap_or(0);
+        Ok(Mode::Absolute { delay, slack })
+    }
+}
+
 impl TitForTat {
     fn next(&mut self) -> u32 {
         let Some(&last) = self.view.own.last() else {
@@ -76,16 +86,16 @@ impl TitForTat {
         let (last, count) = (f64::from(last), self.heard.len());
         let towards = f64::from(self.view.reserve) - f64::from(self.view.start());
         let answered = match self.mode {
-            Mode::Relative if count > self.delay => {
-                last * self.ratio(count - 1 - self.delay, count - self.delay)
+            Mode::Relative { delay } if count > delay => {
+                last * self.ratio(count - 1 - delay, count - delay)
             }
-            Mode::Absolute if count > self.delay => {
-                let step = self.heard[count - 1 - self.delay] - self.heard[count - self.delay];
-                let extra = f64::from(self.rng.between(0, self.slack));
+            Mode::Absolute { delay, slack } if count > delay => {
+                let step = self.heard[count - 1 - delay] - self.heard[count - delay];
+                let extra = f64::from(self.rng.between(0, slack));
                 last + step + extra * towards.signum()
             }
-            Mode::Averaged if count > self.window => {
-                last * self.ratio(count - 1 - self.window, count - 1)
+            Mode::Averaged { window } if count > window => {
+                last * self.ratio(count - 1 - window, count - 1)
             }
             _ => last,
         };

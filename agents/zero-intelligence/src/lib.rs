@@ -7,7 +7,7 @@ use arena_guest::view::View;
 use arena_guest::{Agent, Brief, Event, Reply, Role};
 
 /// Draws a price evenly from `low` to the own reserve (buyer) or from the own reserve to `high`
-/// (seller), and accepts whatever is affordable. Parameters: `low`, `high`, `turns`.
+/// (seller), and accepts whatever is affordable. Parameters: `low`, `high`.
 pub struct ZeroIntelligence {
     view: View,
     rng: Rng,
@@ -16,7 +16,10 @@ pub struct ZeroIntelligence {
 impl Agent for ZeroIntelligence {
     fn begin(brief: &Brief) -> ZeroIntelligence {
         params::read(brief, |params| {
-            Ok(ZeroIntelligence { view: View::new(brief, params)?, rng: Rng::new(brief.seed) })
+            Ok(ZeroIntelligence {
+                view: View::without_clock(brief, params)?,
+                rng: Rng::new(brief.seed),
+            })
         })
     }
 
