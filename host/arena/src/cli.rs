@@ -97,7 +97,7 @@ pub struct RunArgs {
     /// Also print the second table: every other metric
     #[arg(long)]
     pub full: bool,
-    /// Print one JSON document instead of tables
+    /// Print one JSON document, which leaves nothing out, instead of tables
     #[arg(long)]
     pub json: bool,
 }
@@ -116,7 +116,7 @@ pub struct ShowArgs {
     /// Also print the second table: every other metric
     #[arg(long, conflicts_with = "pair")]
     pub full: bool,
-    /// Print one JSON document instead of tables
+    /// Print one JSON document, which leaves nothing out, instead of tables
     #[arg(long)]
     pub json: bool,
 }
@@ -164,7 +164,7 @@ pub struct MatchArgs {
     /// Parameters for the seller
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub params_b: String,
-    /// Print one JSON document instead of the transcript
+    /// Print one JSON document, which leaves nothing out, instead of the transcript
     #[arg(long)]
     pub json: bool,
 }
