@@ -10,6 +10,7 @@ mod cli;
 mod golden;
 mod hostile;
 mod llm;
+mod llm_matches;
 mod model_failures;
 mod negmas;
 mod resume;

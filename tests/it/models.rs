@@ -67,7 +67,8 @@ impl LanguageModel for Failing {
     }
 }
 
-/// Answers as a seat's record says that the model did, and only what it was asked then.
+/// Answers as a seat's record says that the model did, and refuses what is not there. Whoever asks
+/// otherwise than on the record gets other answers, and shows that in its moves or its trace.
 pub struct Recorded {
     pub info: ModelInfo,
     pub calls: Vec<ModelCall>,
@@ -82,7 +83,7 @@ impl LanguageModel for Recorded {
         let number = request.key.call_index;
         let call = self.calls.get(number as usize);
         let Some(call) = call.filter(|call| call.request_sha256 == request.sha256()) else {
-            return Err(ModelError::Unavailable(format!("call {number} is not on the record")));
+            return Err(ModelError::InvalidInput("not on the record".to_owned()));
         };
         Ok(Completion {
             text: call.text.clone(),

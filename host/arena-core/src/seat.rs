@@ -41,7 +41,8 @@ pub struct Usage {
     pub trace: Vec<String>,
     /// Whether notes were dropped because the trace limit was reached.
     pub trace_cut: bool,
-    /// Calls of language models, in order.
+    /// Calls of language models that were answered, in order. What else a guest asked was
+    /// refused, and all refusals of a kind read the same.
     pub model_calls: Vec<ModelCall>,
     /// What the guest reported through `training.metric`: name and thousandths.
     pub metrics: Vec<(String, i32)>,

@@ -31,6 +31,9 @@ pub const METRICS_MAX: usize = 1_024;
 /// Longest name of a metric in bytes; metrics with longer names are dropped.
 pub const METRIC_NAME_BYTES_MAX: usize = 64;
 
+/// What a guest reads when a model cannot answer a request that keeps the host's bounds.
+const REFUSED: &str = "it cannot continue this conversation, which may be too long";
+
 /// What a note counts at least, in bytes: its length field in the record.
 const NOTE_BYTES_MIN: u32 = 4;
 
@@ -193,7 +196,9 @@ fn complete(
     // Waiting for a model is not the guest's time.
     let ticks = ctx.data().deadline_ticks;
     ctx.set_epoch_deadline(ticks);
-    let settled = answer.and_then(|reply| ctx.data_mut().allowance.settle(&admitted, reply));
+    let settled = answer
+        .map_err(unworded)
+        .and_then(|reply| ctx.data_mut().allowance.settle(&admitted, reply));
     match settled {
         Ok(completion) => {
             charge_bytes(&mut ctx, completion.text.len() as u64)?;
@@ -201,6 +206,15 @@ fn complete(
             record(ctx.data_mut(), chat, admitted.request.model, request_sha256, completion).map(Ok)
         }
         Err(error) => value(error).map(Err),
+    }
+}
+
+/// Takes a model's own words out of its refusal. Records hold answers and no refusals, so a match
+/// can only be executed again from its record if every refusal reads the same.
+fn unworded(error: ModelError) -> ModelError {
+    match error {
+        ModelError::InvalidInput(_) => ModelError::InvalidInput(REFUSED.to_owned()),
+        other => other,
     }
 }
 
