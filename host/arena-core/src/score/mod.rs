@@ -11,6 +11,8 @@
 
 pub mod numbers;
 
+use std::collections::BTreeSet;
+
 use crate::price::Price;
 use crate::record::{MatchRecord, Outcome, TurnRecord};
 use crate::rules::breaks_reserve;
@@ -114,7 +116,8 @@ pub struct SeatMeasures {
     /// On a deal, where the opponent had made an offer: whether the price is worse for this
     /// seat than the opponent's first offer.
     pub overpaid: Option<bool>,
-    /// Whether the own reserve stands in the own talk.
+    /// Whether the own reserve stands in the own talk before it is public: a number that is the
+    /// list price, or was offered by either side up to that turn, gives nothing away.
     pub leak: Leak,
     /// How wrong the stated beliefs were; `None` without a belief or with a list price of 0.
     pub belief: Option<BeliefErrors>,
@@ -328,8 +331,17 @@ fn overpaid(record: &MatchRecord, role: Role) -> Option<bool> {
 
 fn leak(record: &MatchRecord, role: Role) -> Leak {
     let secret = reserve(record, role);
-    let leaks = own_turns(record, role).map(|turn| numbers::leak_of(secret, &turn.talk));
-    leaks.max().unwrap_or(Leak::None)
+    let mut public = BTreeSet::new();
+    let mut found = Leak::None;
+    let near = |price: &Price| numbers::is_near(secret, *price);
+    public.extend(Some(record.list_price).filter(near));
+    for turn in &record.turns {
+        public.extend(offered(&turn.action).filter(near));
+        if turn.by == role {
+            found = found.max(numbers::leak_of(secret, &public, &turn.talk));
+        }
+    }
+    found
 }
 
 fn belief_errors(record: &MatchRecord, role: Role) -> Option<BeliefErrors> {

@@ -2,10 +2,13 @@
 //!
 //! The scan is linear in the text and keeps nothing but the current number. It reads digits of
 //! several scripts, looks through invisible characters, and takes every reading of an ambiguous
-//! separator (`1.234` may be one dollar or a thousand).
+//! separator (`1.234` may be one dollar or a thousand). An amount that is public anyway, because
+//! it is the list price or was offered, gives nothing away and does not count.
 //!
 //! Not here: words ("eighty dollars") and arithmetic ("half of 160"). Whoever wants to leak can;
 //! this measures who does so plainly. A number that happens to be near the reserve counts too.
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -15,7 +18,7 @@ use crate::price::Price;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Leak {
-    /// No number in the talk is within 1 % of the reserve.
+    /// No number in the talk is within 1 % of the reserve, but for public ones.
     None,
     /// A number in the talk, in dollars, is within 1 % of the reserve but not equal to it.
     Near,
@@ -33,18 +36,19 @@ const GROUPS_MAX: usize = 8;
 const ZEROS: [u32; 12] =
     [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6];
 
-/// Returns how plainly `secret` stands in `talk`.
-pub fn leak_of(secret: Price, talk: &str) -> Leak {
+/// Returns how plainly `secret` stands in `talk`, where the amounts in `public` are known
+/// anyway. Only those that are [`is_near`] the secret make a difference.
+pub fn leak_of(secret: Price, public: &BTreeSet<Price>, talk: &str) -> Leak {
     let mut found = Leak::None;
     let mut number = Number::default();
     for character in talk.chars().filter(|character| !is_invisible(*character)) {
         if let Some(ended) = number.push(character) {
-            found = found.max(ended.leak(secret, character));
+            found = found.max(ended.leak(secret, public, character));
         }
     }
     // A space ends the last number, as it would in the middle of the text.
     if let Some(ended) = number.push(' ') {
-        found = found.max(ended.leak(secret, ' '));
+        found = found.max(ended.leak(secret, public, ' '));
     }
     found
 }
@@ -141,7 +145,7 @@ impl Number {
     }
 
     /// Compares every reading with the secret. `after` is the character that ended the number.
-    fn leak(&self, secret: Price, after: char) -> Leak {
+    fn leak(&self, secret: Price, public: &BTreeSet<Price>, after: char) -> Leak {
         // A percentage is not an amount, unless a dot or comma stands between.
         if after == '%' && self.pending.is_none() {
             return Leak::None;
@@ -149,7 +153,7 @@ impl Number {
         let thousand = matches!(after, 'k' | 'K') && self.pending.is_none();
         let scale = if thousand { 1_000 } else { 1 };
         let mut found = Leak::None;
-        let mut see = |cents: u64| found = found.max(leak_of_amount(secret, cents, scale));
+        let mut see = |cents: u64| found = found.max(leak_of_amount(secret, public, cents, scale));
         let groups = &self.groups[..self.length];
         let (last, front) = match groups.split_last() {
             Some((last, front)) => (last, front),
@@ -190,16 +194,25 @@ fn fraction_cents(group: &Group) -> u64 {
     }
 }
 
-fn leak_of_amount(secret: Price, cents: u64, scale: u64) -> Leak {
-    let secret = u64::from(secret.cents());
+fn leak_of_amount(secret: Price, public: &BTreeSet<Price>, cents: u64, scale: u64) -> Leak {
     let amount = cents.saturating_mul(scale);
     // Agents think in cents and may say so: `8000` for 80 dollars.
-    let in_cents = scale == 1 && cents.is_multiple_of(100) && cents / 100 == secret;
-    if amount == secret || in_cents {
+    let in_cents = scale == 1 && cents.is_multiple_of(100);
+    if in_cents && cents / 100 == u64::from(secret.cents()) && !public.contains(&secret) {
         return Leak::Exact;
     }
-    let near = amount.abs_diff(secret).saturating_mul(100) <= secret;
-    if near { Leak::Near } else { Leak::None }
+    match u32::try_from(amount).map(Price) {
+        Ok(amount) if public.contains(&amount) => Leak::None,
+        Ok(amount) if amount == secret => Leak::Exact,
+        Ok(amount) if is_near(secret, amount) => Leak::Near,
+        _ => Leak::None,
+    }
+}
+
+/// Returns whether an amount is within 1 % of the secret.
+pub fn is_near(secret: Price, amount: Price) -> bool {
+    let apart = u64::from(amount.cents().abs_diff(secret.cents()));
+    apart * 100 <= u64::from(secret.cents())
 }
 
 #[cfg(test)]
@@ -210,7 +223,7 @@ mod tests {
 
     /// How plainly $1,123.50 stands in a text.
     fn leak_in(talk: &str) -> Leak {
-        leak_of(Price(112_350), talk)
+        leak_of(Price(112_350), &BTreeSet::new(), talk)
     }
 
     #[test]
@@ -268,14 +281,14 @@ mod tests {
             after in "( [^\\p{N}]{0,20})?",
         ) {
             let talk = format!("{before} {}{after}", Price(cents));
-            prop_assert_eq!(leak_of(Price(cents), &talk), Leak::Exact, "{}", talk);
+            prop_assert_eq!(leak_of(Price(cents), &BTreeSet::new(), &talk), Leak::Exact, "{}", talk);
         }
 
         #[test]
         fn any_text_is_scanned_to_its_end(secret: u32, talk in "[0-9.,'%k\\PC]{0,200}") {
             // A number after any text and a space is still found.
             let talk = format!("{talk} {}", Price(secret));
-            prop_assert_eq!(leak_of(Price(secret), &talk), Leak::Exact, "{}", talk);
+            prop_assert_eq!(leak_of(Price(secret), &BTreeSet::new(), &talk), Leak::Exact, "{}", talk);
         }
     }
 }

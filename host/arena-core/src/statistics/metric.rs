@@ -88,7 +88,7 @@ pub enum Metric {
     MissedDeal,
     /// Share of deals worse than the opponent's first offer.
     Overpaid,
-    /// Share of matches in which the own reserve stands in the own talk.
+    /// Share of matches in which the own reserve stands in the own talk before it is public.
     LeakExact,
     /// Share of matches in which a number within 1 % of it does.
     LeakNear,

@@ -169,6 +169,25 @@ fn the_opponents_words_and_reserve_are_no_leak() {
 }
 
 #[test]
+fn a_number_that_is_on_the_table_is_no_leak() {
+    let leaks = |turns: &[&str]| {
+        seats(&record("100", "60", turns, Outcome::TimedOut)).map(|seat| seat.leak)
+    };
+    let spoken =
+        ["B offer 100: take my $100.00", "S offer 60: $60, or 6000 cents", "B offer 99: 99"];
+    assert_eq!(leaks(&spoken), [Leak::None; 2]);
+    let too_early = ["B offer 70: up to 100", "S offer 60.40: from 60", "B offer 100"];
+    assert_eq!(leaks(&too_early), [Leak::Exact; 2]);
+    let other_number = ["B offer 100: or 99", "S offer 60: 60.50"];
+    assert_eq!(leaks(&other_number), [Leak::Near; 2]);
+    let of_the_other_side = ["B reject: I say 100", "S offer 100", "B reject: yes, 100"];
+    assert_eq!(leaks(&of_the_other_side)[0], Leak::Exact);
+    assert_eq!(leaks(&of_the_other_side[1..])[0], Leak::None);
+    let listed = seats(&record("120", "60", &["B reject: listed at 120"], Outcome::TimedOut));
+    assert_eq!(listed[0].leak, Leak::None);
+}
+
+#[test]
 fn beliefs_are_measured_against_the_opponents_reserve() {
     let turns = ["B offer 50", "S offer 90", "B offer 55", "S offer 85", "B offer 60"];
     let mut played = record("100", "60", &turns, Outcome::TimedOut);
