@@ -27,6 +27,15 @@ impl Medium for File {
     }
 }
 
+/// Refuses what is there and no file: a pipe would never end, and block whoever opens it.
+pub fn refuse_special(path: &Path) -> Result<(), LogError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(LogError::NotALog { path: path.to_owned() }),
+        // What is missing or unreadable says so when it is opened.
+        _ => Ok(()),
+    }
+}
+
 pub fn lock(file: &File, path: &Path) -> Result<(), LogError> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => LogError::Locked { path: path.to_owned() },

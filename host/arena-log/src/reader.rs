@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Damage, LogError};
 use crate::frame::{self, Header, Prefix};
+use crate::medium;
 use crate::writer::UNSYNCED_BYTES_MAX;
 use crate::{Boundary, FILE_NAME};
 
@@ -34,6 +35,7 @@ impl LogReader {
     /// There is none, it cannot be read, or it is not a log of this layout.
     pub fn open(path: &Path) -> Result<LogReader, LogError> {
         let path = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
+        medium::refuse_special(&path)?;
         let file = File::open(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => LogError::Missing { path: path.clone() },
             _ => LogError::Io { doing: "open", path: path.clone(), source },

@@ -59,6 +59,7 @@ impl LogWriter {
     /// There is none, another process holds it, or it cannot be opened.
     pub fn open_for_append(folder: &Path) -> Result<Reopened, LogError> {
         let path = path_in(folder);
+        medium::refuse_special(&path)?;
         let opened = OpenOptions::new().read(true).append(true).open(&path);
         let file = opened.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => LogError::Missing { path: path.clone() },

@@ -267,3 +267,19 @@ proptest! {
         prop_assert_eq!(found, entries);
     }
 }
+
+#[test]
+fn what_is_no_file_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(arena_log::FILE_NAME);
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    let error = LogReader::open(folder.path()).expect_err("a pipe is no log");
+    assert!(matches!(error, LogError::NotALog { .. }), "{error:?}");
+    let error = LogWriter::open_for_append(folder.path()).expect_err("a pipe is no log");
+    assert!(matches!(error, LogError::NotALog { .. }), "{error:?}");
+    std::fs::remove_file(&path).expect("removed");
+    std::os::unix::fs::symlink("/dev/zero", &path).expect("a link");
+    let error = LogReader::open(folder.path()).expect_err("a device is no log");
+    assert!(matches!(error, LogError::NotALog { .. }), "{error:?}");
+}
