@@ -147,7 +147,8 @@ pub struct MatchArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Which item of the catalog, from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..100_000))]
     pub item: u32,
     /// Turns of both sides together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

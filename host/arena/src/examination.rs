@@ -194,7 +194,8 @@ fn play_all(
         if let Outcome::Faulted { by, fault } = first.outcome
             && by == situation.role
         {
-            faults.push(format!("{fault} {}", situation.words()));
+            let trace = &first.usage[situation.role.index()].trace;
+            faults.push(format!("{fault} {}{}", situation.words(), last_words(trace)));
         }
         deals += u64::from(first.outcome.deal_price().is_some());
         totals.matches += 1;
@@ -269,7 +270,10 @@ fn odd_briefs(subject: &Subject<'_>, role: Role) -> Result<Finding, Voided> {
         let mut guest = seat(subject, role, brief.seed)?;
         if let Err(error) = drive(&mut guest, &brief, &mut stream, subject.limits) {
             match error {
-                SeatError::Fault(fault) => wrong.push(format!("{fault} after {}", words(&brief))),
+                SeatError::Fault(fault) => {
+                    let trace = guest.take_usage().trace;
+                    wrong.push(format!("{fault} after {}{}", words(&brief), last_words(&trace)));
+                }
                 void => return Err(voided(role, void)),
             }
         }
@@ -277,6 +281,20 @@ fn odd_briefs(subject: &Subject<'_>, role: Role) -> Result<Finding, Voided> {
     let test = format!("withstands odd briefs as {role}");
     let fine = format!("{ODD_BRIEFS} briefs, {ODD_TURNS} turns each, with refusals; no fault");
     Ok(judge(test, &wrong, fine))
+}
+
+/// Longest note that is quoted, in characters.
+const NOTE_CHARS_MAX: usize = 200;
+
+/// Quotes the last note of an agent that faulted: of a panic, it is the message.
+fn last_words(trace: &[String]) -> String {
+    match trace.last() {
+        None => String::new(),
+        Some(note) => {
+            let quoted: String = note.chars().take(NOTE_CHARS_MAX).collect();
+            format!(" (its last note: {})", quoted.replace('\n', " "))
+        }
+    }
 }
 
 fn words(brief: &Brief) -> String {

@@ -4,6 +4,7 @@
 //!
 //! Not here: what the files mean (`arena_core::config`, `arena_core::catalog`).
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,9 +96,7 @@ impl TournamentFile {
     pub fn component(&self, agent: &AgentConfig) -> Result<Vec<u8>, Complaint> {
         match &agent.component {
             ComponentSource::Builtin(name) => builtin(name),
-            ComponentSource::File(path) => {
-                files::read(&self.resolve(path), files::COMPONENT_BYTES_MAX)
-            }
+            ComponentSource::File(path) => component_file(&self.resolve(path)),
         }
     }
 }
@@ -166,8 +165,21 @@ fn locate(folder: &Path, error: &CatalogError) -> String {
 pub fn component(named: &str) -> Result<Vec<u8>, Complaint> {
     match named.strip_prefix("builtin:") {
         Some(name) => builtin(name),
-        None => files::read(Path::new(named), files::COMPONENT_BYTES_MAX),
+        None => component_file(Path::new(named)),
     }
+}
+
+/// Reads a component from its file. Whoever left `builtin:` out is told.
+fn component_file(path: &Path) -> Result<Vec<u8>, Complaint> {
+    files::read(path, files::COMPONENT_BYTES_MAX).map_err(|complaint| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        match arena_agents::find(name) {
+            Some(_) if !path.exists() => {
+                complaint.hint(format!("the built-in agent is called `builtin:{name}`"))
+            }
+            _ => complaint,
+        }
+    })
 }
 
 fn builtin(name: &str) -> Result<Vec<u8>, Complaint> {

@@ -26,8 +26,10 @@ pub struct Progress {
 impl Progress {
     /// Starts the clock.
     pub fn new() -> Progress {
-        let style = ProgressStyle::with_template("{bar:28} {pos}/{len} pairs, {msg}{eta} left")
-            .expect("the template is well formed");
+        let style = ProgressStyle::with_template(
+            "{wide_bar} {human_pos}/{human_len} pairs, {msg}{eta} left",
+        )
+        .expect("the template is well formed");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(style);
         let now = Instant::now();

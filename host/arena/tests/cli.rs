@@ -336,6 +336,7 @@ fn check_passes_a_sound_agent_and_gives_reasons_otherwise() {
     let confused = place.arena(&confused);
     assert_eq!((confused.code, &confused.json()["passed"]), (1, &Value::Bool(false)));
     assert!(confused.out.contains("trap as buyer"), "{}", confused.out);
+    assert!(confused.out.contains("unknown parameter `nonsense`"), "{}", confused.out);
     place.write("core.wasm", *b"\0asm\x01\0\0\0");
     let refused = place.arena(&["agent", "check", "core.wasm"]);
     assert_eq!(refused.code, 1);

@@ -7,6 +7,7 @@ use arena_core::price::Price;
 
 use crate::cli::CatalogShowArgs;
 use crate::error::{CliError, Complaint};
+use crate::escape::escape;
 use crate::inputs;
 use crate::render::catalog::{self as render, Prospects};
 use crate::render::record::hex;
@@ -61,7 +62,15 @@ fn load(args: &CatalogShowArgs) -> Result<Catalog, CliError> {
             refuse(args.items.is_some(), "--items", "folder")?;
             refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "folder")?;
             refuse(args.seed.is_some(), "--seed", "folder")?;
-            inputs::amazon(Path::new(folder))
+            let path = Path::new(folder);
+            if !path.exists() {
+                let failed = format!("cannot show the catalog `{}`", escape(folder));
+                let complaint = Complaint::new(failed, "no such kind and no such folder");
+                return Err(CliError::Input(
+                    complaint.hint("give `synthetic`, `uniform` or an AmazonHistoryPrice folder"),
+                ));
+            }
+            inputs::amazon(path)
         }
     }
 }
