@@ -108,7 +108,8 @@ fn seat(sandbox: &Sandbox, named: &str, seed: u64) -> Result<GuestSeat, CliError
     })
 }
 
-/// Writes the match as a tournament file, so that the same bounds and defaults hold.
+/// Writes the match as a tournament file, so that the same bounds and defaults hold. What the
+/// bounds of the flags leave to complain about is a length under rules that fix it.
 fn config(args: &MatchArgs) -> Result<TournamentConfig, CliError> {
     let set = match args.rules {
         RulesArg::Standard => "standard",
@@ -129,9 +130,8 @@ fn config(args: &MatchArgs) -> Result<TournamentConfig, CliError> {
          [rules]\nset = \"{set}\"\n{horizon}\n[catalog]\n{catalog}",
     );
     TournamentConfig::parse(&text).map_err(|error| {
-        let mut complaint = Complaint::new("cannot set up the match", error.message);
-        complaint.hint = error.hint;
-        CliError::Config(complaint)
+        let complaint = Complaint::new("cannot set up the match", error.message);
+        CliError::Config(complaint.hint("leave `--turns` out"))
     })
 }
 
