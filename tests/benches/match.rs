@@ -20,8 +20,8 @@ use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::play;
 use arena_core::rules::Rules;
-use arena_core::scenario::{Item, Role};
-use arena_core::schedule::Schedule;
+use arena_core::scenario::Item;
+use arena_core::schedule::{PairPlan, Schedule};
 use arena_core::seat::Seat;
 use arena_runner::{Job, SeatRequest};
 use arena_sandbox::{CompileWorker, Grants, LoadedAgent, Sandbox, SandboxSettings};
@@ -147,22 +147,8 @@ fn play_unlogged(fixture: &Fixture, seats: SeatMaker<'_>) -> MatchRecord {
     let pair: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
     let played = play(&fixture.rules, &scenario, ["", ""], [1, 2], pair);
     let played = played.expect("nothing fails on the host");
-    MatchRecord {
-        pair_index: 0,
-        leg: 0,
-        agents: [0, 1],
-        item_index: 0,
-        repetition: 0,
-        list_price: scenario.item.list_price,
-        budget: scenario.budget,
-        cost: scenario.cost,
-        opener: Role::Buyer,
-        horizon: scenario.horizon,
-        seeds: [1, 2],
-        turns: played.turns,
-        outcome: played.outcome,
-        usage: played.usage,
-    }
+    let plan = PairPlan { index: 0, agents: [0, 1], item_index: 0, repetition: 0 };
+    played.into_record(&plan, 0, &scenario, [1, 2])
 }
 
 /// Checks that a benchmark measures what it says: a match over all of its turns.

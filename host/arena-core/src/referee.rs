@@ -9,9 +9,10 @@
 
 use crate::fault::{Fault, SeatError, VoidReason};
 use crate::position::{Judgement, Position, Terms};
-use crate::record::{Outcome, TurnRecord};
+use crate::record::{MatchRecord, Outcome, TurnRecord};
 use crate::rules::Rules;
 use crate::scenario::{Brief, Role, Scenario};
+use crate::schedule::PairPlan;
 use crate::seat::{Seat, Usage};
 use crate::turn::{End, Event, Move, Turn};
 
@@ -25,6 +26,38 @@ pub struct Played {
     pub outcome: Outcome,
     /// What the seats used and noted: buyer, seller.
     pub usage: [Usage; 2],
+}
+
+impl Played {
+    /// Returns the record of the match, given what it was played on: a leg of a pair, its
+    /// scenario and the seats' seeds (buyer, seller).
+    ///
+    /// # Panics
+    /// If `leg` is neither 0 nor 1.
+    pub fn into_record(
+        self,
+        plan: &PairPlan,
+        leg: u8,
+        scenario: &Scenario,
+        seeds: [u64; 2],
+    ) -> MatchRecord {
+        MatchRecord {
+            pair_index: plan.index,
+            leg,
+            agents: plan.seats(leg),
+            item_index: plan.item_index,
+            repetition: plan.repetition,
+            list_price: scenario.item.list_price,
+            budget: scenario.budget,
+            cost: scenario.cost,
+            opener: scenario.opener,
+            horizon: scenario.horizon,
+            seeds,
+            turns: self.turns,
+            outcome: self.outcome,
+            usage: self.usage,
+        }
+    }
 }
 
 /// A match that does not count, because the host or a model provider failed.

@@ -246,22 +246,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         let pair: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
         let played = referee::play(self.job.rules, scenario, params, seeds, pair);
         let played = played.map_err(LegEnd::Voided)?;
-        Ok(MatchRecord {
-            pair_index: plan.index,
-            leg,
-            agents,
-            item_index: plan.item_index,
-            repetition: plan.repetition,
-            list_price: scenario.item.list_price,
-            budget: scenario.budget,
-            cost: scenario.cost,
-            opener: scenario.opener,
-            horizon: scenario.horizon,
-            seeds,
-            turns: played.turns,
-            outcome: played.outcome,
-            usage: played.usage,
-        })
+        Ok(played.into_record(plan, leg, scenario, seeds))
     }
 }
 

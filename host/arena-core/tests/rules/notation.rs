@@ -15,6 +15,7 @@ use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::Played;
 use arena_core::rules::Rules;
 use arena_core::scenario::{Horizon, Item, Regulation, Role, RuleSet, Scenario};
+use arena_core::schedule::PairPlan;
 use arena_core::turn::Move;
 
 /// What a seat does in one line.
@@ -184,20 +185,6 @@ fn dollars(price: Price) -> String {
 
 /// The record of a match that was played by itself.
 pub fn record_of(scenario: &Scenario, played: &Played) -> MatchRecord {
-    MatchRecord {
-        pair_index: 0,
-        leg: 0,
-        agents: [0, 1],
-        item_index: 0,
-        repetition: 0,
-        list_price: scenario.item.list_price,
-        budget: scenario.budget,
-        cost: scenario.cost,
-        opener: scenario.opener,
-        horizon: scenario.horizon,
-        seeds: [1, 2],
-        turns: played.turns.clone(),
-        outcome: played.outcome,
-        usage: played.usage.clone(),
-    }
+    let plan = PairPlan { index: 0, agents: [0, 1], item_index: 0, repetition: 0 };
+    played.clone().into_record(&plan, 0, scenario, [1, 2])
 }

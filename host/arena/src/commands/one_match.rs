@@ -7,7 +7,7 @@ use arena_core::config::TournamentConfig;
 use arena_core::record::MatchRecord;
 use arena_core::referee;
 use arena_core::rules::Rules;
-use arena_core::schedule;
+use arena_core::schedule::{self, PairPlan};
 use arena_core::seat::Seat;
 use arena_sandbox::{Grants, GuestSeat, Sandbox};
 use serde_json::json;
@@ -42,22 +42,8 @@ pub fn run(args: &MatchArgs) -> Result<(), CliError> {
         let failed = format!("cannot play the {}'s seat", voided.by);
         CliError::Infrastructure(Complaint::new(failed, fact))
     })?;
-    let record = MatchRecord {
-        pair_index: 0,
-        leg: 0,
-        agents: [0, 1],
-        item_index: args.item,
-        repetition: 0,
-        list_price: scenario.item.list_price,
-        budget: scenario.budget,
-        cost: scenario.cost,
-        opener: scenario.opener,
-        horizon: scenario.horizon,
-        seeds,
-        turns: played.turns,
-        outcome: played.outcome,
-        usage: played.usage,
-    };
+    let plan = PairPlan { index: 0, agents: [0, 1], item_index: args.item, repetition: 0 };
+    let record = played.into_record(&plan, 0, &scenario, seeds);
     print(args, &record, &scenario.item, &rules)
 }
 
