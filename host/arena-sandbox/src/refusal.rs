@@ -68,6 +68,11 @@ pub enum Refusal {
         /// What was exceeded.
         bound: CompileBound,
     },
+    /// It makes more instances, memories or tables of its modules than a seat has room for.
+    Instances {
+        /// What the engine counts.
+        detail: String,
+    },
     /// It fails before the first call, whatever it plays.
     Start {
         /// How.
@@ -157,6 +162,7 @@ impl Refusal {
             Refusal::Interface { .. } => "interface",
             Refusal::Invalid { .. } => "invalid",
             Refusal::CompileExceeded { .. } => "compile-exceeded",
+            Refusal::Instances { .. } => "instances",
             Refusal::Start { .. } => "start",
         }
     }
@@ -182,6 +188,7 @@ impl Refusal {
                  memories off"
             }
             Refusal::CompileExceeded { .. } => "split very large functions",
+            Refusal::Instances { .. } => "instantiate each module once",
             Refusal::Start { .. } => "do less before `begin`, and nothing that can fail",
         }
     }
@@ -212,6 +219,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Invalid { detail } => write!(f, "is not valid: {}", detail.escape_debug()),
             Refusal::CompileExceeded { bound } => write!(f, "{bound}"),
+            Refusal::Instances { detail } => {
+                write!(f, "has more instances than a seat holds: {}", detail.escape_debug())
+            }
             Refusal::Start { fault } => write!(f, "fails at start-up with fault `{fault}`"),
         }
     }

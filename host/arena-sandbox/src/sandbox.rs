@@ -5,6 +5,7 @@
 //!
 //! Not here: the rules of the parts (`precheck`, `compile`, `seat`).
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,15 +41,15 @@ pub struct SandboxSettings {
     pub compile_worker: CompileWorker,
     /// What compiling one component may take.
     pub compile_limits: CompileLimits,
-    /// How long one guest call may take before the match is voided. A guest's time is
-    /// limited by fuel; this must be longer than the largest fuel limit can last: 100 ns per
-    /// unit on the slowest machine.
+    /// How long one guest call may take before the match is voided. A guest's time is limited
+    /// by fuel; this must be longer than the largest fuel limit can last, or a guest could void
+    /// what it is about to lose. See [`watchdog_for`].
     pub watchdog: Duration,
 }
 
 impl SandboxSettings {
-    /// Returns the usual settings: default limits of the compiler, no cache, a watchdog of
-    /// 30 seconds.
+    /// Returns the usual settings: default limits of the compiler, no cache, the watchdog of
+    /// [`watchdog_for`].
     pub fn new(limits: Limits, slots: u32, compile_worker: CompileWorker) -> SandboxSettings {
         SandboxSettings {
             limits,
@@ -56,9 +57,29 @@ impl SandboxSettings {
             cache_dir: None,
             compile_worker,
             compile_limits: CompileLimits::default(),
-            watchdog: Duration::from_secs(30),
+            watchdog: watchdog_for(&limits, slots),
         }
     }
+}
+
+/// What the watchdog waits however little fuel there is.
+const WATCHDOG_MIN: Duration = Duration::from_secs(30);
+
+/// What a unit of fuel may last in nanoseconds on a slow machine that other programs use too.
+/// The worst guest known, a chain of loads that all miss the cache, takes 80 to 150.
+const FUEL_NANOS_MAX: u64 = 1_000;
+
+/// Returns how long any guest call within `limits` may last, with `slots` seats in play.
+///
+/// Only a host that hangs outlasts it. A guest that could would void its pair again and again,
+/// and end the tournament of all the others. More seats than processors share them, so each
+/// call takes that much longer.
+pub fn watchdog_for(limits: &Limits, slots: u32) -> Duration {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let shared = u64::from(slots).div_ceil(processors as u64).max(1);
+    let fuel = limits.fuel_start_max.max(limits.fuel_turn_max);
+    let nanos = fuel.saturating_mul(FUEL_NANOS_MAX).saturating_mul(shared);
+    WATCHDOG_MIN.saturating_add(Duration::from_nanos(nanos))
 }
 
 /// Instances beyond the seats in play: a component is tried while matches run.
@@ -135,8 +156,7 @@ impl Sandbox {
         precheck::check(bytes, &self.settings.limits)?;
         let sha256: [u8; 32] = Sha256::digest(bytes).into();
         let code = self.code(bytes, &sha256)?;
-        let component = deserialize(&self.engine, &code)
-            .map_err(|error| SandboxError::Artefact { detail: format!("{error:#}") })?;
+        let component = deserialize(&self.engine, &code).map_err(|error| misfit(&code, &error))?;
         let interface =
             |error: wasmtime::Error| Refusal::Interface { detail: format!("{error:#}") };
         let pre = self.linker.instantiate_pre(&component).map_err(interface)?;
@@ -192,6 +212,17 @@ impl Sandbox {
             cache.store(sha256, &code)?;
         }
         Ok(code)
+    }
+}
+
+/// Tells why code does not load: a component that asks for more than the pool has is refused, and
+/// code that no engine takes is the host's failure.
+fn misfit(code: &[u8], error: &wasmtime::Error) -> LoadError {
+    let detail = format!("{error:#}");
+    // This engine has no pool, so nothing that it loads can be too much for it.
+    match engine::for_compiling().and_then(|engine| deserialize(&engine, code)) {
+        Ok(_) => Refusal::Instances { detail }.into(),
+        Err(_) => SandboxError::Artefact { detail }.into(),
     }
 }
 

@@ -5,12 +5,12 @@
 mod harness;
 mod kit;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_core::config::Limits;
 use arena_core::fault::{Fault, SeatError, VoidReason};
-use arena_sandbox::{Grants, Sandbox};
-use harness::{check_fault, load_and_play, play, settings};
+use arena_sandbox::{Grants, Sandbox, watchdog_for};
+use harness::{check_fault, load_and_play, play, sandbox, settings};
 use kit::{Guest, NEGOTIATOR};
 
 const LOOP: &str = "(loop $l (br $l))";
@@ -286,6 +286,51 @@ fn the_watchdog_voids_and_never_scores() {
     let error = play(&sandbox, &agent, &Grants::default(), 1).error;
     let is_void = matches!(&error, Some(SeatError::Void { reason: VoidReason::Host, .. }));
     assert!(is_void, "{error:?}");
+}
+
+/// Links a quarter of a million cells of 256 bytes in an order that no cache foresees, then follows the links
+/// until its fuel is gone: one unit for each load from main memory.
+fn chase() -> Vec<u8> {
+    let begin = "(drop (memory.grow (i32.const 1020)))
+      (local.set $i (i32.const 1024))
+      (loop $l
+        (i32.store (i32.shl (local.get $i) (i32.const 8)) (i32.shl (i32.or (i32.const 1024)
+          (i32.and (i32.add (i32.mul (local.get $i) (i32.const 1664525)) (i32.const 1013904223))
+            (i32.const 0x3ffff))) (i32.const 8)))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if $l (i32.lt_u (local.get $i) (i32.const 0x3ffff))))";
+    let (loads, ends) = ("(i32.load ".repeat(400), ")".repeat(400));
+    let act = format!(
+        "(local.set $i (i32.const 262144))
+        (loop $l (local.set $i {loads} (local.get $i) {ends}) (br $l)) {REPLY}"
+    );
+    Guest { begin, act: &act, ..Guest::default() }.component()
+}
+
+#[test]
+fn no_guest_outlasts_the_watchdog_before_its_fuel_ends() {
+    let limits = Limits { fuel_turn_max: 6_000_000, ..Limits::default() };
+    let sandbox = sandbox(limits);
+    let agent = sandbox.load(&chase()).unwrap();
+    let start = Instant::now();
+    let played = play(&sandbox, &agent, &Grants::default(), 1);
+    assert_eq!(played.error, Some(SeatError::Fault(Fault::Fuel)));
+    let beyond_the_least = watchdog_for(&limits, 4) - Duration::from_secs(30);
+    assert!(start.elapsed() * 4 < beyond_the_least, "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_watchdog_waits_as_long_as_fuel_and_crowding_allow() {
+    let waits = |fuel: u64, slots: u32| {
+        let limits = Limits { fuel_start_max: 1, fuel_turn_max: fuel, ..Limits::default() };
+        watchdog_for(&limits, slots)
+    };
+    assert!(waits(1, 2) >= Duration::from_secs(30));
+    assert!(waits(1_000_000_000, 2) >= Duration::from_secs(1_000));
+    assert!(waits(1_000_000_000, 100_000) > 10 * waits(1_000_000_000, 2));
+    let start = Limits { fuel_start_max: 1_000_000_000, ..Limits::default() };
+    assert!(watchdog_for(&start, 2) >= Duration::from_secs(1_000), "start-up counts too");
+    assert!(waits(u64::MAX, u32::MAX) > Duration::from_secs(1_000), "and nothing overflows");
 }
 
 #[test]
