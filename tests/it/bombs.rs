@@ -240,3 +240,44 @@ fn types_nested_without_end_are_refused() {
     text.push(')');
     refused("tuples of tuples", &kit::raw(&text), "");
 }
+
+/// A component that exports what an agent must, of other types, after some fields of its own.
+fn exporting(fields: &str) -> Vec<u8> {
+    kit::raw(&format!(
+        r#"(component {fields}
+      (core module $n (func (export "f")))
+      (core instance $i (instantiate $n))
+      (func $f (canon lift (core func $i "f")))
+      (instance $x (export "begin" (func $f)) (export "act" (func $f)) (export "finish" (func $f)))
+      (export "arena:negotiation/negotiator@0.1.0" (instance $x)))"#
+    ))
+}
+
+#[test]
+fn modules_instantiated_again_and_again_are_refused_and_not_the_hosts_failure() {
+    let again = |what: &str| format!("(core module $m {what})");
+    let instances = "(core instance (instantiate $m))".repeat(100);
+    refused("100 instances", &exporting(&(again("") + &instances)), "instances");
+    let instances = "(core instance (instantiate $m))".repeat(10);
+    refused("10 memories", &exporting(&(again("(memory 1)") + &instances)), "memories");
+    refused("10 tables", &exporting(&(again("(table 1 funcref)") + &instances)), "tables");
+    // Each component makes ten of the one before: a hundred thousand out of half a kilobyte.
+    let mut text = format!("(component $c0 {} (core instance (instantiate $m)))", again(""));
+    for level in 1..=5 {
+        let ten = "(instance (instantiate $q))".repeat(10);
+        let below = level - 1;
+        text += &format!("(component $c{level} (alias outer 1 $c{below} (component $q)) {ten})");
+    }
+    text += "(instance (instantiate $c5))";
+    refused("instances of instances", &exporting(&text), "instances");
+}
+
+#[test]
+fn names_that_are_terminal_commands_are_refused_in_plain_letters() {
+    for name in ["\\1b[31mred", "\\e2\\80\\ae", "\\0a  forged: line"] {
+        let component = kit::raw(&format!("(component (import \"{name}\" (instance)))"));
+        let Err(error) = small_sandbox().load(&component) else { panic!("{name} was loaded") };
+        let said = error.to_string();
+        assert!(!said.chars().any(|c| c.is_control() || c == '\u{202e}'), "{said:?}");
+    }
+}
