@@ -9,6 +9,7 @@ mod bombs;
 mod cli;
 mod golden;
 mod hostile;
+mod hostile_logs;
 mod llm;
 mod llm_matches;
 mod model_failures;

@@ -20,6 +20,20 @@ pub fn escape(text: &str) -> String {
     shown
 }
 
+/// Returns text of several lines in which nothing misleads. Line ends and backslashes stay, so
+/// that text which was escaped already stays as it is.
+pub fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            _ if misleads(character) => shown.extend(character.escape_unicode()),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Returns at most `chars` characters of `text`, escaped, with `…` where it was cut.
 pub fn excerpt(text: &str, chars: usize) -> String {
     let mut kept: String = text.chars().take(chars).collect();
@@ -60,6 +74,18 @@ mod tests {
             ("back\\slash", "back\\\\slash"),
         ] {
             assert_eq!(escape(text), shown);
+        }
+    }
+
+    #[test]
+    fn harmless_text_keeps_its_lines_and_what_was_escaped_before() {
+        for (text, shown) in [
+            ("one\n  two\\n", "one\n  two\\n"),
+            ("\u{1b}[31m\n\u{202e}", "\\u{1b}[31m\n\\u{202e}"),
+            ("a\rb\tc", "a\\u{d}b\\u{9}c"),
+        ] {
+            assert_eq!(harmless(text), shown);
+            assert_eq!(harmless(&harmless(text)), shown);
         }
     }
 

@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, is_name};
 use arena_core::entry::{Announcement, Close, Entry};
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::statistics::Tally;
@@ -15,6 +16,7 @@ use arena_log::error::LogError;
 use arena_log::reader::LogReader;
 
 use crate::error::{CliError, Complaint};
+use crate::escape::excerpt;
 
 /// Most faulted matches that are kept as examples.
 const EXAMPLES_MAX: usize = 5;
@@ -108,6 +110,11 @@ pub fn find_pair(log: &Path, pair_index: u64) -> Result<FoundPair, CliError> {
     while let Some(step) = walk.step()? {
         let Step::Pair(legs) = step else { continue };
         if legs[0].pair_index == pair_index {
+            let mut agents = legs.iter().flat_map(|leg| leg.agents);
+            let agent_count = announcement.agents.len();
+            if let Some(agent) = agents.find(|agent| usize::from(*agent) >= agent_count) {
+                return Err(walk.fails(format!("agent {agent} of {agent_count} does not exist")));
+            }
             return Ok(FoundPair { announcement, legs: *legs });
         }
         pairs += 1;
@@ -125,6 +132,20 @@ fn example(record: &MatchRecord) -> Option<Example> {
         agents: record.agents,
         outcome: record.outcome,
     })
+}
+
+/// Holds an announcement to what a tournament file may say, so that names can be printed and
+/// what is kept, which grows with the square of the agents, stays small.
+fn check_announcement(announcement: &Announcement) -> Result<(), String> {
+    let Announcement { name, agents, .. } = announcement;
+    if agents.len() > AGENTS_MAX {
+        return Err(format!("{} agents, at most {AGENTS_MAX} can play", agents.len()));
+    }
+    let mut names = agents.iter().map(|agent| &agent.name).chain([name]);
+    match names.find(|name| !is_name(name)) {
+        Some(name) => Err(format!("`{}` is not a name", excerpt(name, NAME_BYTES_MAX))),
+        None => Ok(()),
+    }
 }
 
 /// What comes next in a log.
@@ -160,7 +181,10 @@ impl Walk {
 
     fn announcement(&mut self) -> Result<Announcement, CliError> {
         match self.entry()? {
-            Some(Entry::Announcement(announcement)) => Ok(announcement),
+            Some(Entry::Announcement(announcement)) => {
+                check_announcement(&announcement).map_err(|fact| self.fails(fact))?;
+                Ok(announcement)
+            }
             Some(_) => Err(self.fails("the first entry is not an announcement")),
             None => Err(CliError::Input(Complaint::new(
                 format!("cannot read the log `{}`", self.path.display()),

@@ -4,11 +4,12 @@
 //! Words are the same with and without colour. Colours appear only on a terminal, and never
 //! when `NO_COLOR` is set or `TERM` is `dumb`.
 //!
-//! Not here: escaping strangers' text (`escape`), which callers do before they print.
+//! Not here: escaping strangers' text in results, which callers do (`escape`).
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::error::{CliError, Complaint};
+use crate::escape::harmless;
 
 /// How a piece of text is set off on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,14 +98,33 @@ pub fn json(value: &serde_json::Value) -> Result<(), CliError> {
 }
 
 /// Writes a remark to standard error. That nobody reads it is no reason to stop.
+///
+/// Remarks and errors quote paths, keys and names of strangers, so whatever could mislead is
+/// written out here, once for all of them.
 pub fn remark(text: &str) {
+    write_remark(&harmless(text));
+}
+
+fn write_remark(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Longest line of an error in characters: a value that is quoted may be a whole file.
+const ERROR_LINE_CHARS_MAX: usize = 2_000;
+
+fn shorten(line: &str) -> String {
+    let mut shown: String = line.chars().take(ERROR_LINE_CHARS_MAX).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Writes an error to standard error.
 pub fn complain(complaint: &Complaint) {
     let paint = Paint::of_stderr();
-    let text = complaint.to_string();
+    let lines: Vec<String> = complaint.to_string().lines().map(shorten).collect();
+    let text = harmless(&lines.join("\n"));
     let text = text.replacen("\n  hint:", &format!("\n  {}", paint.paint(Tone::Note, "hint:")), 1);
-    remark(&format!("{} {text}", paint.paint(Tone::Bad, "error:")));
+    write_remark(&format!("{} {text}", paint.paint(Tone::Bad, "error:")));
 }

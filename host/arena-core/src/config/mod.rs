@@ -17,6 +17,7 @@ mod values;
 
 pub use error::ConfigError;
 pub use limits::Limits;
+pub use values::is_name;
 
 use crate::price::Price;
 use crate::scenario::{Regulation, RuleSet};

@@ -13,10 +13,16 @@ use super::error::Mistake;
 use super::parse::{Decimal, Given};
 use super::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 
+/// Returns whether a text can be the name of a tournament, an agent or a model: up to
+/// [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`.
+pub fn is_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
+}
+
 pub(super) fn check_name(given: &Spanned<String>) -> Checked<String> {
     let name = given.get_ref();
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(allowed) {
+    if !is_name(name) {
         let message = format!("`{}` is not a name", name);
         let hint = format!("1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`");
         return Err(Mistake::at(given.span(), message).hint(hint));

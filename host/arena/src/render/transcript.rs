@@ -182,7 +182,8 @@ fn sides(record: &MatchRecord, scene: &Scene<'_>, paint: Paint) -> String {
         let usage = &record.usage[role.index()];
         let own = record.turns.iter().filter(|turn| turn.by == role);
         let refused: usize = own.map(|turn| turn.refused.len()).sum();
-        let fuel: u64 = usage.fuel_per_act.iter().sum();
+        // A forged log may say anything.
+        let fuel = usage.fuel_per_act.iter().fold(0_u64, |sum, fuel| sum.saturating_add(*fuel));
         let most = usage.fuel_per_act.iter().max().copied().unwrap_or(0);
         table.row(vec![
             role.to_string().into(),

@@ -1,0 +1,286 @@
+//! Logs written by an enemy: frames and checksums are right, what they hold is not. Whatever a
+//! log says, the program says what is wrong or prints it, harmlessly, and never breaks.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use arena_core::entry::{AgentEntry, Announcement, Close, Entry};
+use arena_core::fault::Fault;
+use arena_core::price::Price;
+use arena_core::record::{MatchRecord, Outcome, TurnRecord};
+use arena_core::scenario::{Horizon, Role};
+use arena_core::seat::{ModelCall, Usage};
+use arena_core::turn::{Belief, Move};
+use arena_log::writer::LogWriter;
+
+use crate::kit;
+
+/// What a reader must never be shown as it is: a terminal command, a reversal, a forged line.
+const EVIL: &str = "\u{1b}[31m\u{202e}\u{7}\u{9b}2J\r\nforged: line \u{200b}";
+
+/// A tournament file that could have been played.
+const TOURNAMENT: &str = r#"
+name = "forged"
+[catalog]
+kind = "synthetic"
+items = 1
+[[agents]]
+name = "a"
+component = "builtin:linear"
+[[agents]]
+name = "b"
+component = "builtin:linear"
+"#;
+
+/// Ways to show a log, and whether the answer is JSON.
+const VIEWS: [(&[&str], bool); 6] = [
+    (&[], false),
+    (&["--full"], false),
+    (&["--json"], true),
+    (&["--pair", "0", "--trace"], false),
+    (&["--pair", "0", "--json"], true),
+    (&["--pair", "18446744073709551615"], false),
+];
+
+fn announcement() -> Announcement {
+    let agent = |name: &str| AgentEntry {
+        name: name.to_owned(),
+        component_sha256: [7; 32],
+        params: String::new(),
+    };
+    Announcement {
+        name: "forged".to_owned(),
+        config_toml: TOURNAMENT.to_owned(),
+        seed: 1,
+        engine: "engine=none\n".to_owned(),
+        agents: vec![agent("a"), agent("b")],
+        catalog_sha256: [9; 32],
+        item_count: 1,
+        pair_count: 1,
+    }
+}
+
+fn record(leg: u8) -> MatchRecord {
+    let agents = if leg == 0 { [0, 1] } else { [1, 0] };
+    let turn = |by, action, talk: &str| TurnRecord {
+        by,
+        refused: vec![],
+        action,
+        talk: talk.to_owned(),
+        belief: Some(Belief { reserve: Price(5_000), spread: Price(100) }),
+    };
+    MatchRecord {
+        pair_index: 0,
+        leg,
+        agents,
+        item_index: 0,
+        repetition: 0,
+        list_price: Price(10_000),
+        budget: Price(9_000),
+        cost: Price(4_000),
+        opener: Role::Buyer,
+        horizon: Horizon { turn_limit: 20, hidden: false },
+        seeds: [1, 2],
+        turns: vec![
+            turn(Role::Buyer, Move::Offer(Price(5_000)), "five?"),
+            turn(Role::Seller, Move::Accept(None), "done"),
+        ],
+        outcome: Outcome::Deal { price: Price(5_000) },
+        usage: [Usage::default(), Usage::default()],
+    }
+}
+
+/// Writes a log of one pair, after `forge` has had its way with both legs.
+fn write(folder: &Path, announcement: Announcement, forge: &dyn Fn(&mut MatchRecord)) {
+    let mut legs = [record(0), record(1)];
+    legs.iter_mut().for_each(forge);
+    let [first, second] = legs;
+    let close = Close { match_count: 2, void_count: 0 };
+    let entries = [
+        Entry::Announcement(announcement),
+        Entry::Match(first),
+        Entry::Match(second),
+        Entry::Close(close),
+    ]
+    .map(|entry| entry.encode());
+    write_entries(folder, &entries);
+}
+
+fn write_entries(folder: &Path, entries: &[Vec<u8>]) {
+    let mut writer = LogWriter::create(folder).expect("a folder for the log");
+    let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
+    writer.append_all(&entries).expect("the log is written");
+    writer.close().expect("the log is written");
+}
+
+/// Shows a log in every way there is.
+fn show_everything(what: &str, log: &Path) -> Vec<i32> {
+    let show = |(words, is_json): (&[&str], bool)| {
+        let mut command = Command::new(kit::ARENA);
+        command.args(["tournament", "show"]).arg(log).args(words);
+        check(&format!("{what}, show {words:?}"), &command.output().expect("it runs"), is_json)
+    };
+    VIEWS.map(show).to_vec()
+}
+
+fn check(what: &str, output: &Output, is_json: bool) -> i32 {
+    let code = output.status.code().unwrap_or_else(|| panic!("{what}: ended by a signal"));
+    let out = String::from_utf8(output.stdout.clone()).expect("text");
+    let err = String::from_utf8(output.stderr.clone()).expect("text");
+    assert!([0, 2, 3].contains(&code), "{what}: exit code {code}: {err}");
+    assert_eq!(code == 0, err.is_empty() || !err.starts_with("error"), "{what}: {err}");
+    let evil = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{200b}".contains(c);
+    assert!(!err.contains(evil), "{what}: {err:?}");
+    assert!(!format!("\n{out}\n{err}").contains("\nforged: line"), "{what}: {out}");
+    if is_json && code == 0 {
+        let document = serde_json::from_str::<serde_json::Value>(&out);
+        assert!(document.is_ok(), "{what}: {document:?}");
+    } else {
+        assert!(!out.contains(evil), "{what}: {out:?}");
+        assert!(!out.contains("NaN"), "{what}: {out}");
+    }
+    code
+}
+
+type Forgery = (&'static str, fn(&mut MatchRecord));
+
+/// Records that decode and cannot have been played.
+const FORGERIES: &[Forgery] = &[
+    ("nothing", |_| {}),
+    ("an agent that was not announced", |match_| match_.agents = [0, 65_535]),
+    ("an agent against itself", |match_| match_.agents = [1, 1]),
+    ("a pair beyond the schedule", |match_| match_.pair_index = u64::MAX),
+    ("a third leg", |match_| match_.leg = 255),
+    ("the last item there can be", |match_| match_.item_index = u32::MAX),
+    ("the last repetition there can be", |match_| match_.repetition = u32::MAX),
+    ("no turns", |match_| match_.turns.clear()),
+    ("no price at all", |match_| {
+        (match_.list_price, match_.budget, match_.cost) = (Price(0), Price(0), Price(0));
+        match_.outcome = Outcome::Deal { price: Price(0) };
+    }),
+    ("the highest prices", |match_| {
+        (match_.list_price, match_.budget) = (Price(u32::MAX), Price(u32::MAX));
+        match_.outcome = Outcome::Deal { price: Price(u32::MAX) };
+    }),
+    ("a cost far above the budget", |match_| {
+        (match_.budget, match_.cost) = (Price(0), Price(u32::MAX));
+    }),
+    ("beliefs without end", |match_| {
+        for turn in &mut match_.turns {
+            turn.belief = Some(Belief { reserve: Price(u32::MAX), spread: Price(0) });
+        }
+    }),
+    ("a horizon of nothing", |match_| {
+        match_.horizon = Horizon { turn_limit: 0, hidden: true };
+    }),
+    ("one side that always moves", |match_| {
+        let turn = match_.turns[0].clone();
+        match_.turns = vec![turn; 10_000];
+        match_.outcome = Outcome::TimedOut;
+    }),
+    ("a thousand refusals in a turn", |match_| {
+        match_.turns[0].refused = vec![Move::Accept(Some(Price(u32::MAX))); 1_000];
+    }),
+    ("fuel beyond counting", |match_| {
+        match_.usage[0].fuel_per_act = vec![u64::MAX; 1_000];
+    }),
+    ("an impossible violation", |match_| {
+        match_.outcome = Outcome::Violated { by: Role::Seller, action: Move::Walk };
+    }),
+    ("a fault without a turn", |match_| {
+        match_.turns.clear();
+        match_.outcome = Outcome::Faulted { by: Role::Buyer, fault: Fault::ModelBudget };
+    }),
+    ("evil words", |match_| {
+        for turn in &mut match_.turns {
+            turn.talk = EVIL.repeat(20);
+        }
+        match_.usage[0].trace = vec![EVIL.to_owned(), "\n".repeat(1_000)];
+        match_.usage[1].metrics = vec![(EVIL.to_owned(), i32::MIN); 10];
+        match_.usage[0].model_calls = vec![ModelCall {
+            act_index: u32::MAX,
+            model: EVIL.to_owned(),
+            request_sha256: [0; 32],
+            text: EVIL.to_owned(),
+            finish_reason: 255,
+            input_tokens: u32::MAX,
+            output_tokens: u32::MAX,
+            weight_milli: Some(u32::MAX),
+        }];
+    }),
+];
+
+#[test]
+fn records_that_cannot_have_been_played_break_nothing() {
+    for (what, forge) in FORGERIES {
+        let folder = tempfile::tempdir().expect("a folder");
+        write(folder.path(), announcement(), forge);
+        let codes = show_everything(what, folder.path());
+        assert!(*what != "nothing" || codes[..5] == [0; 5], "the honest log is shown: {codes:?}");
+    }
+}
+
+#[test]
+fn announcements_that_lie_break_nothing() {
+    let lies: &[(&str, fn(&mut Announcement))] = &[
+        ("no agents", |announced| announced.agents.clear()),
+        ("seventy thousand agents", |announced| {
+            announced.agents = vec![announced.agents[0].clone(); 70_000];
+        }),
+        ("evil names", |announced| {
+            announced.name = EVIL.to_owned();
+            announced.engine = EVIL.to_owned();
+            announced.config_toml = EVIL.to_owned();
+            for agent in &mut announced.agents {
+                agent.name = EVIL.to_owned();
+                agent.params = EVIL.to_owned();
+            }
+        }),
+        ("names of a mebibyte", |announced| announced.agents[0].name = "x".repeat(1 << 20)),
+        ("pairs without end", |announced| announced.pair_count = u64::MAX),
+        ("no pairs", |announced| announced.pair_count = 0),
+        ("no items", |announced| announced.item_count = 0),
+    ];
+    for (what, lie) in lies {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut announced = announcement();
+        lie(&mut announced);
+        write(folder.path(), announced, &|_| {});
+        show_everything(what, folder.path());
+    }
+}
+
+#[test]
+fn an_announcement_of_more_agents_than_may_play_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut announced = announcement();
+    announced.agents = vec![announced.agents[0].clone(); 1_001];
+    write(folder.path(), announced, &|_| {});
+    assert_eq!(show_everything("1,001 agents", folder.path()), [3; VIEWS.len()]);
+}
+
+#[test]
+fn a_pair_of_agents_that_were_not_announced_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), announcement(), &|match_| match_.agents = [0, 65_535]);
+    assert_eq!(show_everything("agent 65,535", folder.path())[..5], [3; 5]);
+}
+
+#[test]
+fn lengths_that_promise_gigabytes_are_refused() {
+    let honest = Entry::Announcement(announcement()).encode();
+    let matched = Entry::Match(record(0)).encode();
+    for at in 8..matched.len().saturating_sub(4) {
+        let mut bomb = matched.clone();
+        bomb[at..at + 4].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f]);
+        // Decoding answers at once and takes no more memory than the bytes that are there.
+        let _ = Entry::decode(&bomb);
+    }
+    for at in [8, 12] {
+        let mut bomb = honest.clone();
+        bomb[at..at + 4].copy_from_slice(&[0xff; 4]);
+        let folder = tempfile::tempdir().expect("a folder");
+        write_entries(folder.path(), &[bomb]);
+        show_everything("a length of four gigabytes", folder.path());
+    }
+}
