@@ -4,14 +4,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use arena_core::catalog::amazon::FILE_BYTES_MAX;
+
 use crate::error::{CliError, Complaint};
 
 /// Longest tournament file or model script in bytes.
 pub const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Longest component that is read at all; the sandbox's own limit is lower.
 pub const COMPONENT_BYTES_MAX: u64 = 64 << 20;
-/// Longest file of a catalog in bytes.
-pub const CATALOG_FILE_BYTES_MAX: u64 = 64 << 20;
+/// Most bytes of all files of a catalog together.
+pub const CATALOG_BYTES_MAX: u64 = 256 << 20;
 /// Most files in a catalog's folder.
 pub const CATALOG_FILES_MAX: usize = 1_000;
 
@@ -66,9 +68,13 @@ pub fn read_json_folder(folder: &Path) -> Result<Vec<(String, String)>, Complain
         return Err(Complaint::new(failed(), "no JSON file in it"));
     }
     paths.sort();
-    let named = |path: &PathBuf| {
+    let mut bytes_left = CATALOG_BYTES_MAX;
+    let mut files = Vec::with_capacity(paths.len());
+    for path in &paths {
+        let text = read_text(path, bytes_left.min(FILE_BYTES_MAX as u64))?;
+        bytes_left -= text.len() as u64;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok((name, read_text(path, CATALOG_FILE_BYTES_MAX)?))
-    };
-    paths.iter().map(named).collect()
+        files.push((name, text));
+    }
+    Ok(files)
 }
