@@ -102,9 +102,15 @@ fn failed(path: &Path, error: &io::Error) -> SandboxError {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();
-    let flags = i32::try_from(no_follow).map_err(io::Error::other)?;
+    // Opening waits for nobody, not even at a pipe.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    // The folder was checked when it was opened, and may be another one since.
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it is not a file of this user"));
+    }
     let mut bytes = Vec::new();
     // One byte more than allowed, so that an excess does not look whole.
     file.take(HEADER_BYTES as u64 + CODE_BYTES_MAX + 1).read_to_end(&mut bytes)?;

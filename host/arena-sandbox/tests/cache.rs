@@ -122,3 +122,17 @@ fn sandboxes_that_load_the_same_component_at_once_do_not_disturb_each_other() {
     });
     assert_eq!(files(&cache).len(), 1);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_an_error_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let component = Guest::default().component();
+    let sandbox = Sandbox::new(&caching(&cache)).unwrap();
+    sandbox.load(&component).unwrap();
+    let file = files(&cache).remove(0);
+    fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let Err(error) = sandbox.load(&component) else { panic!("loaded from a pipe") };
+    assert!(error.to_string().contains("not a file of this user"), "{error}");
+}

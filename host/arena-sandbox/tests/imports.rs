@@ -375,3 +375,81 @@ fn there_is_no_environment_and_no_way_out() {
         assert_eq!(played.error, Some(SeatError::Fault(Fault::Trap)), "status {status}");
     }
 }
+
+const POLL: &str = r#"
+    (import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration"
+      (func $sleep (param i64) (result i32)))
+    (import "wasi:io/poll@0.2.3" "poll" (func $poll (param i32 i32 i32)))"#;
+
+/// Polls a list that names one handle `count` times, and shows how many are ready.
+fn poll(count: u32) -> Played {
+    let act = format!(
+        "(drop (memory.grow (i32.const 64)))
+         (i32.store (i32.const 8192) (call $sleep (i64.const -1)))
+         (local.set $i (i32.const 1))
+         (loop $l
+           (i32.store (i32.add (i32.const 8192) (i32.shl (local.get $i) (i32.const 2)))
+             (i32.load (i32.const 8192)))
+           (local.set $i (i32.add (local.get $i) (i32.const 1)))
+           (br_if $l (i32.lt_u (local.get $i) (i32.const {count}))))
+         (call $poll (i32.const 8192) (i32.const {count}) (i32.const 3000))
+         (call $say (i32.load (i32.const 3004)))"
+    );
+    run_wasi(POLL, &act, 1)
+}
+
+#[test]
+fn polling_is_paid_for_by_the_place_and_a_list_beyond_the_handles_is_a_fault() {
+    assert_eq!(offers(&poll(2)), [2]);
+    // Eight units for each place, besides the guest's own loop and memory.
+    let fuel = |count: u32| poll(count).usage.fuel_per_act[0];
+    assert!(fuel(40) - fuel(2) > 38 * 8, "{} {}", fuel(40), fuel(2));
+    for count in [1_000, 200_000] {
+        assert_eq!(poll(count).error, Some(SeatError::Fault(Fault::Protocol)), "{count}");
+    }
+    let nothing = "(call $poll (i32.const 8192) (i32.const 0) (i32.const 3000)) (i32.const 1024)";
+    assert_eq!(run_wasi(POLL, nothing, 1).error, Some(SeatError::Fault(Fault::Trap)));
+}
+
+#[test]
+fn handles_that_are_never_dropped_end_the_guest_that_keeps_them() {
+    let act = "(loop $l (drop (call $sleep (i64.const 1))) (br $l)) (i32.const 1024)";
+    assert_eq!(run_wasi(POLL, act, 1).error, Some(SeatError::Fault(Fault::Protocol)));
+}
+
+#[test]
+fn lengths_without_end_are_faults_and_nothing_is_allocated_for_them() {
+    let imports = r#"
+        (import "wasi:cli/stdout@0.2.9" "get-stdout" (func $stdout (result i32)))
+        (import "wasi:cli/stdin@0.2.9" "get-stdin" (func $stdin (result i32)))
+        (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
+          (func $write (param i32 i32 i32 i32)))
+        (import "wasi:io/streams@0.2.3" "[method]output-stream.write-zeroes"
+          (func $zeroes (param i32 i64 i32)))
+        (import "wasi:io/streams@0.2.3" "[method]input-stream.read"
+          (func $read (param i32 i64 i32)))
+        (import "wasi:random/random@0.2.6" "get-random-bytes" (func $random (param i64 i32)))"#;
+    let ends = |call: &str| run_wasi(imports, &format!("{call} (i32.const 1024)"), 1).error;
+    let fault = |fault| Some(SeatError::Fault(fault));
+    let write = "(call $write (call $stdout) (i32.const 8192) (i32.const -1) (i32.const 3000))";
+    assert_eq!(ends(write), fault(Fault::Protocol));
+    let zeroes = "(call $zeroes (call $stdout) (i64.const -1) (i32.const 3000))";
+    assert_eq!(ends(zeroes), fault(Fault::Fuel));
+    let read = "(call $read (call $stdin) (i64.const -1) (i32.const 3000))";
+    assert_eq!(ends(read), None, "input is closed, however much is asked for");
+    let random = "(call $random (i64.const -1) (i32.const 3000))";
+    assert_eq!(ends(random), fault(Fault::Protocol));
+}
+
+#[test]
+fn random_bytes_are_paid_for_so_that_a_flood_ends() {
+    let imports = r#"(import "wasi:random/random@0.2.6" "get-random-bytes"
+        (func $r (param i64 i32)))"#;
+    let fields = "(func $reset (global.set $heap (i32.const 4096)))";
+    let act = "(drop (memory.grow (i32.const 2)))
+        (loop $l (call $r (i64.const 65536) (i32.const 3000)) (call $reset) (br $l))
+        (i32.const 1024)";
+    let component = with_wasi(imports, fields, act);
+    let played = run(Limits::default(), &Grants::default(), &component, 1);
+    assert_eq!(played.error, Some(SeatError::Fault(Fault::Fuel)));
+}

@@ -288,8 +288,8 @@ fn the_watchdog_voids_and_never_scores() {
     assert!(is_void, "{error:?}");
 }
 
-/// Links a quarter of a million cells of 256 bytes in an order that no cache foresees, then follows the links
-/// until its fuel is gone: one unit for each load from main memory.
+/// Links a quarter of a million cells of 256 bytes in an order that no cache foresees, then
+/// follows the links until its fuel is gone: one unit for each load from main memory.
 fn chase() -> Vec<u8> {
     let begin = "(drop (memory.grow (i32.const 1020)))
       (local.set $i (i32.const 1024))
