@@ -4,7 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use arena_core::config::Limits;
-use arena_sandbox::{CompileWorker, LoadError, LoadedAgent, Sandbox, SandboxSettings};
+use arena_sandbox::{
+    CompileWorker, LoadError, LoadedAgent, Sandbox, SandboxError, SandboxSettings,
+};
 
 use crate::error::{CliError, Complaint};
 
@@ -22,7 +24,18 @@ pub fn open(limits: &Limits, workers: NonZeroUsize) -> Result<Sandbox, CliError>
     let slots = u32::try_from(workers.get() * 2).unwrap_or(u32::MAX);
     let settings =
         SandboxSettings { cache_dir: cache_dir(), ..SandboxSettings::new(*limits, slots, worker) };
-    Sandbox::new(&settings).map_err(|error| fails(error.to_string()))
+    Sandbox::new(&settings).map_err(|error| complain("cannot open the sandbox", &error))
+}
+
+/// Makes the host's failure an error, with a hint where the user can act.
+fn complain(failed: &str, error: &SandboxError) -> CliError {
+    let complaint = Complaint::new(failed, error);
+    CliError::Infrastructure(match error {
+        SandboxError::CacheFolder { .. } | SandboxError::CacheFile { .. } => {
+            complaint.hint("point `XDG_CACHE_HOME` to a folder of your own, or unset it and `HOME`")
+        }
+        _ => complaint,
+    })
 }
 
 /// Loads a component that is called `label` in messages.
@@ -30,12 +43,12 @@ pub fn open(limits: &Limits, workers: NonZeroUsize) -> Result<Sandbox, CliError>
 /// # Errors
 /// The sandbox refuses it, or fails.
 pub fn load(sandbox: &Sandbox, label: &str, bytes: &[u8]) -> Result<LoadedAgent, CliError> {
-    sandbox.load(bytes).map_err(|error| {
-        let complaint = Complaint::new(format!("cannot load {label}"), &error);
-        match error {
-            LoadError::Refused(refusal) => CliError::Input(complaint.hint(refusal.hint())),
-            LoadError::Host(_) => CliError::Infrastructure(complaint),
+    let failed = format!("cannot load {label}");
+    sandbox.load(bytes).map_err(|error| match &error {
+        LoadError::Refused(refusal) => {
+            CliError::Input(Complaint::new(failed, &error).hint(refusal.hint()))
         }
+        LoadError::Host(error) => complain(&failed, error),
     })
 }
 
