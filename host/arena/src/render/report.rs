@@ -29,6 +29,9 @@ pub fn render(report: &Report, reading: &Reading, full: bool, paint: Paint) -> S
         let title = "rating in points, and mean reward of row against column in hundredths";
         let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, title));
         text.push_str(&head_to_head(report, paint));
+        let meaning = "  Points: how often an agent gets more than its opponent, not how much \
+                       (Bradley-Terry);\n  400 points are odds of ten to one.\n";
+        text.push_str(&paint.paint(Tone::Dim, meaning));
     }
     let _ = writeln!(text, "\n{}", paint.paint(Tone::Bold, "how to read it"));
     text.push_str(&remarks(report));
