@@ -220,9 +220,11 @@ fn records_that_cannot_have_been_played_break_nothing() {
     }
 }
 
+type Lie = (&'static str, fn(&mut Announcement));
+
 #[test]
 fn announcements_that_lie_break_nothing() {
-    let lies: &[(&str, fn(&mut Announcement))] = &[
+    let lies: &[Lie] = &[
         ("no agents", |announced| announced.agents.clear()),
         ("seventy thousand agents", |announced| {
             announced.agents = vec![announced.agents[0].clone(); 70_000];
@@ -283,4 +285,33 @@ fn lengths_that_promise_gigabytes_are_refused() {
         write_entries(folder.path(), &[bomb]);
         show_everything("a length of four gigabytes", folder.path());
     }
+}
+
+#[test]
+fn errors_name_evil_paths_and_values_in_plain_letters_and_not_at_length() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = EVIL.replace('/', "");
+    for words in [
+        &["tournament", "show"][..],
+        &["tournament", "run"],
+        &["agent", "check"],
+        &["match", "builtin:linear"],
+        &["catalog", "show"],
+        &["catalog", "import"],
+    ] {
+        let mut command = Command::new(kit::ARENA);
+        command.args(words).arg(&name).current_dir(folder.path());
+        let code = check(&format!("{words:?}"), &command.output().expect("it runs"), false);
+        assert!([2, 3].contains(&code), "{words:?}: {code}");
+    }
+    let price = "9".repeat(1 << 20);
+    let row = format!(
+        r#"[{{"title":"t","category":"c","list_price":"{price}","highest_price":"1",
+        "lowest_price":"1"}}]"#
+    );
+    std::fs::write(folder.path().join("a.json"), row).expect("written");
+    let mut command = Command::new(kit::ARENA);
+    let output = command.args(["catalog", "import"]).arg(folder.path()).output().expect("it runs");
+    assert_eq!(check("a price of a mebibyte", &output, false), 3);
+    assert!(output.stderr.len() < 10_000, "{} bytes of error", output.stderr.len());
 }

@@ -61,7 +61,9 @@ impl Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.failed)?;
+        // It names files, and a line end in a name must not begin a line of its own. The lines of
+        // facts are told from others by their indent.
+        write!(f, "{}", self.failed.replace('\n', "\\n"))?;
         for fact in &self.facts {
             for line in fact.lines() {
                 write!(f, "\n  {line}")?;
