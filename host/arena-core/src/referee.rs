@@ -100,7 +100,8 @@ pub fn play(
     Ok(Played { turns: table.turns, outcome, usage })
 }
 
-fn brief(rules: &Rules, scenario: &Scenario, role: Role, params: &str, seed: u64) -> Brief {
+/// Returns what the seat of `role` is told before the first turn.
+pub fn brief(rules: &Rules, scenario: &Scenario, role: Role, params: &str, seed: u64) -> Brief {
     let horizon = scenario.horizon;
     Brief {
         role,

@@ -287,7 +287,7 @@ fn odd_briefs(subject: &Subject<'_>, role: Role) -> Result<Finding, Voided> {
 const NOTE_CHARS_MAX: usize = 200;
 
 /// Quotes the last note of an agent that faulted: of a panic, it is the message.
-fn last_words(trace: &[String]) -> String {
+pub fn last_words(trace: &[String]) -> String {
     match trace.last() {
         None => String::new(),
         Some(note) => {

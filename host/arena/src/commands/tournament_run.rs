@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena_core::catalog::Catalog;
+use arena_core::catalog::{Catalog, draw_scenario};
 use arena_core::config::TournamentConfig;
 use arena_core::entry::{AgentEntry, Announcement};
 use arena_core::fault::SeatError;
+use arena_core::referee;
 use arena_core::rules::Rules;
+use arena_core::scenario::Role;
 use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
 use arena_llm::model::LanguageModel;
@@ -27,6 +29,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::RunArgs;
 use crate::commands::tournament_show;
 use crate::error::{CliError, Complaint, EXIT_INTERRUPTED, EXIT_OK};
+use crate::examination::last_words;
 use crate::inputs::TournamentFile;
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
@@ -63,6 +66,7 @@ pub fn run(args: &RunArgs) -> Result<u8, CliError> {
     let named = format!("{}-{}", prepared.config.name, prepared.config.seed);
     let out_dir = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT_DIR).join(named));
     announce(&prepared, &out_dir);
+    brief_once(&prepared);
     if stop.load(Ordering::SeqCst) {
         screen::remark(&format!("interrupted before the first match\nnext: {}", same_command()));
         return Ok(EXIT_INTERRUPTED);
@@ -168,6 +172,32 @@ fn announce(prepared: &Prepared, out_dir: &Path) {
         workers = count(prepared.workers.get() as u64, "worker"),
         out = out_dir.display(),
     ));
+}
+
+/// Briefs every agent as its matches will, and says who faults at that. A mistake in its parameters
+/// would otherwise show only as a table full of faults. The agent plays all the same, and loses.
+fn brief_once(prepared: &Prepared) {
+    let rules = Rules::new(&prepared.config.rules, &prepared.config.limits);
+    let seed = prepared.config.seed;
+    let scenario = draw_scenario(&prepared.config, &prepared.catalog, seed, 0, 0);
+    for (agent, entrant) in prepared.config.agents.iter().zip(&prepared.agents) {
+        let faults = Role::BOTH.into_iter().find_map(|role| {
+            let brief = referee::brief(&rules, &scenario, role, &agent.params, seed);
+            let mut seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, seed).ok()?;
+            match seat.begin(&brief) {
+                Err(SeatError::Fault(fault)) => Some((fault, seat.take_usage().trace)),
+                _ => None,
+            }
+        });
+        if let Some((fault, trace)) = faults {
+            screen::remark(&format!(
+                "warning: agent `{}` faults when it is briefed: {fault}{}\n  \
+                 hint: check its `params`; as they are, it loses every match",
+                agent.name,
+                last_words(&trace),
+            ));
+        }
+    }
 }
 
 fn play(prepared: &Prepared, out_dir: &Path, stop: &AtomicBool) -> Result<Summary, CliError> {
