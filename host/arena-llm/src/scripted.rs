@@ -21,6 +21,7 @@
 
 use std::fmt;
 
+use arena_core::config::limits::MODEL_REPLY_BYTES_MAX;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
@@ -34,7 +35,7 @@ pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 /// Most rules of a script.
 pub const RULES_MAX: usize = 1_024;
 /// Longest reply in bytes, as written and as sent. What a placeholder adds beyond it is cut.
-pub const REPLY_BYTES_MAX: usize = 16 << 10;
+pub const REPLY_BYTES_MAX: usize = MODEL_REPLY_BYTES_MAX as usize;
 /// The context of a script that names none, in tokens.
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 32_768;
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use arena_core::config::limits::{METRIC_NAME_BYTES_MAX, METRICS_MAX};
 use arena_core::fault::{Fault, VoidReason};
 use arena_core::seat::ModelCall;
 use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError};
@@ -24,12 +25,6 @@ pub const TURNED_AWAY_MAX: u32 = 16;
 
 /// Bytes of all open conversations of one seat together.
 pub const CHATS_BYTES_MAX: usize = 4 << 20;
-
-/// Metrics of one seat in one match; more are dropped.
-pub const METRICS_MAX: usize = 1_024;
-
-/// Longest name of a metric in bytes; metrics with longer names are dropped.
-pub const METRIC_NAME_BYTES_MAX: usize = 64;
 
 /// What a guest reads when a model cannot answer a request that keeps the host's bounds.
 const REFUSED: &str = "it cannot continue this conversation, which may be too long";
@@ -289,7 +284,9 @@ fn link_training(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
     instance.func_wrap("metric", |mut ctx: Context<'_>, (name, milli): (String, i32)| {
         enter(&mut ctx, name.len())?;
         let state = ctx.data_mut();
-        let fits = name.len() <= METRIC_NAME_BYTES_MAX && state.usage.metrics.len() < METRICS_MAX;
+        // What does not fit into the record is dropped.
+        let fits = name.len() as u64 <= METRIC_NAME_BYTES_MAX
+            && (state.usage.metrics.len() as u64) < METRICS_MAX;
         if state.grants.training.is_some() && fits {
             state.usage.metrics.push((name, milli));
         }
