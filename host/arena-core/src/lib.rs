@@ -24,3 +24,4 @@ pub mod schedule;
 pub mod score;
 pub mod statistics;
 pub mod report;
+pub mod hexadecimal;

@@ -109,6 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::hexadecimal::hex;
 
     #[test]
     fn streams_give_the_published_bits() {
@@ -216,10 +217,6 @@ mod tests {
             bytes[place * 4..place * 4 + 4].copy_from_slice(&sum.to_le_bytes());
         }
         bytes
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! is cut: torn bytes, or a first leg without its second.
 
 use arena_core::entry::{Announcement, Close, Entry};
+use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::schedule;
 use arena_log::Boundary;
@@ -251,8 +252,4 @@ fn line(field: &str, found: &str, wanted: &str) -> Option<(String, String, Strin
             return Some((name, text(lines.0), text(lines.1)));
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

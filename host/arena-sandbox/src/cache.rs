@@ -13,10 +13,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arena_core::hexadecimal::hex;
 use sha2::{Digest, Sha256};
 
 use crate::compile::CODE_BYTES_MAX;
-use crate::hex;
 use crate::refusal::SandboxError;
 
 /// First bytes of a cached file; the last is the version of its layout.

@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use arena_core::config::Limits;
+use arena_core::hexadecimal::hex;
 use sha2::{Digest, Sha256};
 use wasmparser::WasmFeatures;
 use wasmtime::{
@@ -17,7 +18,6 @@ use wasmtime::{
     PoolingAllocationConfig, RegallocAlgorithm, Strategy,
 };
 
-use crate::hex;
 use crate::precheck;
 
 /// The engine's version. The workspace pins it; a test compares it with the lock file.

@@ -42,8 +42,3 @@ pub use refusal::{CompileBound, LoadError, Refusal, SandboxError};
 pub use sandbox::{LoadedAgent, Sandbox, SandboxSettings, watchdog_for};
 pub use seat::GuestSeat;
 pub use state::{Grants, TrainingMode};
-
-/// Returns bytes as lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::config::{CatalogKind, TournamentConfig};
 use crate::entry::Announcement;
 use crate::fault::{Fault, VoidReason};
+use crate::hexadecimal::hex;
 use crate::scenario::Role;
 use crate::statistics::Tally;
 use crate::statistics::bootstrap::Estimate;
@@ -246,7 +247,7 @@ fn rows(
             rank: 0,
             agent,
             name: entry.name.clone(),
-            component_sha256: hexadecimal(&entry.component_sha256),
+            component_sha256: hex(&entry.component_sha256),
             match_count: metrics.mean(Metric::Reward).weight as u64,
             group_letters: String::new(),
             estimates: estimates[usize::from(agent)],
@@ -334,8 +335,4 @@ fn meeting(tally: &Tally, row: u16, column: u16) -> Option<Meeting> {
         as_buyer: as_buyer.value(),
         as_seller: as_seller.value(),
     })
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

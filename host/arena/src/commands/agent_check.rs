@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use arena_core::config::Limits;
+use arena_core::hexadecimal::hex;
 use arena_sandbox::{Grants, LoadError, LoadedAgent, Sandbox};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -11,7 +12,6 @@ use crate::cli::CheckArgs;
 use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
 use crate::escape::escape;
 use crate::examination::{self, Finding, Subject, Verdict};
-use crate::render::record::hex;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::thousands;
 use crate::screen::{self, Paint, Tone};

@@ -1,12 +1,12 @@
 //! `arena agent list`: the built-in agents.
 
+use arena_core::hexadecimal::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::cli::ListArgs;
 use crate::error::CliError;
 use crate::escape::excerpt;
-use crate::render::record::hex;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::{count, thousands};
 use crate::screen::{self, Paint, Tone};

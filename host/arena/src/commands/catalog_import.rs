@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use arena_core::catalog::Catalog;
+use arena_core::hexadecimal::hex;
 use serde_json::json;
 
 use crate::cli::ImportArgs;
 use crate::error::CliError;
 use crate::inputs;
 use crate::render::catalog::{self, Prospects};
-use crate::render::record::hex;
 use crate::render::table::{Align, Table};
 use crate::render::transcript::count;
 use crate::screen::{self, Paint};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use arena_core::catalog::{self, Catalog};
+use arena_core::hexadecimal::hex;
 use arena_core::price::Price;
 
 use crate::cli::CatalogShowArgs;
@@ -10,7 +11,6 @@ use crate::error::{CliError, Complaint};
 use crate::escape::escape;
 use crate::inputs;
 use crate::render::catalog::{self as render, Prospects};
-use crate::render::record::hex;
 use crate::render::transcript::count;
 use crate::screen::{self, Paint};
 

@@ -13,6 +13,7 @@ use arena_core::catalog::{Catalog, draw_scenario};
 use arena_core::config::TournamentConfig;
 use arena_core::entry::{AgentEntry, Announcement};
 use arena_core::fault::SeatError;
+use arena_core::hexadecimal::hex;
 use arena_core::referee;
 use arena_core::rules::Rules;
 use arena_core::scenario::Role;
@@ -123,8 +124,7 @@ fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
 fn engine_lines(sandbox: &Sandbox, models: &[Arc<dyn LanguageModel>]) -> String {
     let mut lines = sandbox.fingerprint();
     for info in models.iter().map(|model| model.info()) {
-        let hash: String = info.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-        let _ = writeln!(lines, "model.{}={hash}", info.name);
+        let _ = writeln!(lines, "model.{}={}", info.name, hex(&info.sha256));
     }
     lines
 }

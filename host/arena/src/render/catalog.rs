@@ -1,10 +1,10 @@
 //! Catalogs as text and JSON.
 
 use arena_core::catalog::{Catalog, CatalogEntry};
+use arena_core::hexadecimal::hex;
 use serde_json::{Value, json};
 
 use crate::escape::{escape, excerpt};
-use crate::render::record::hex;
 use crate::render::table::{Align, Table};
 use crate::render::transcript::count;
 use crate::screen::Paint;

@@ -1,5 +1,6 @@
 //! One match as a JSON value. Prices are cents, hashes are lower-case hexadecimal.
 
+use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::Role;
 use arena_core::score;
@@ -95,9 +96,4 @@ fn usage(usage: &Usage) -> Value {
         "model_calls": calls.collect::<Vec<Value>>(),
         "metrics_milli": metrics.map(|(name, milli)| json!([name, milli])).collect::<Vec<Value>>(),
     })
-}
-
-/// Returns bytes as lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
