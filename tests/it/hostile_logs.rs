@@ -11,7 +11,7 @@ use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Role};
 use arena_core::seat::{ModelCall, Usage};
 use arena_core::turn::{Belief, Move};
-use arena_log::writer::LogWriter;
+use arena_log::plain::writer::LogWriter;
 
 use crate::kit;
 

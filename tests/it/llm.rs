@@ -17,7 +17,7 @@ use arena_core::scenario::Role;
 use arena_core::turn::Move;
 use arena_llm::model::LanguageModel;
 use arena_llm::tokens;
-use arena_log::reader::LogReader;
+use arena_log::plain::reader::LogReader;
 use arena_sandbox::{Grants, LoadedAgent, Sandbox};
 
 use crate::kit::{ARENA, root};
@@ -93,7 +93,7 @@ fn play_shipped(workers: u32) -> Tournament {
     let file = root().join("tournaments/scripted-llm.toml");
     let (code, said) = run(&file, &out, workers);
     assert_eq!(code, Some(0), "{said}");
-    Tournament::read(&arena_log::path_in(&out))
+    Tournament::read(&arena_log::plain::path_in(&out))
 }
 
 fn shipped() -> &'static Tournament {
@@ -250,7 +250,7 @@ fn the_first_model_is_the_one_that_the_agent_is_granted_first() {
     let out = folder.path().join("out");
     let (code, said) = run(&file, &out, 1);
     assert_eq!(code, Some(0), "{said}");
-    let tournament = Tournament::read(&arena_log::path_in(&out));
+    let tournament = Tournament::read(&arena_log::plain::path_in(&out));
     let mut calls = tournament.seats().flat_map(|(_, role, record)| {
         record.usage[role.index()].model_calls.iter().map(|call| call.model.as_str())
     });
@@ -264,11 +264,14 @@ fn a_log_is_not_gone_on_with_when_a_model_has_changed() {
     let file = small_tournament(folder.path(), &[("one", SCRIPT)], "[\"one\"]");
     let out = folder.path().join("out");
     assert_eq!(run(&file, &out, 1).0, Some(0));
-    let before = std::fs::read(arena_log::path_in(&out)).expect("a log");
+    let before = std::fs::read(arena_log::plain::path_in(&out)).expect("a log");
     std::fs::write(folder.path().join("one.toml"), format!("{SCRIPT}\n# changed\n"))
         .expect("a script");
     let (code, said) = run(&file, &out, 1);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("model.one="), "does not name the model: {said}");
-    assert!(std::fs::read(arena_log::path_in(&out)).expect("a log") == before, "it was touched");
+    assert!(
+        std::fs::read(arena_log::plain::path_in(&out)).expect("a log") == before,
+        "it was touched"
+    );
 }

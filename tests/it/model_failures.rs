@@ -117,8 +117,8 @@ fn a_pair_whose_model_failed_once_is_voided_and_played_again_with_the_same_end()
     let failing = Arc::new(Failing::new(SCRIPT, 10..11));
     let summary = stage.run(&out("failing"), &failing).expect("a run");
     assert_eq!((summary.status, summary.counts.void_count), (RunStatus::Finished, 1));
-    let sound = read_log(&arena_log::path_in(&out("sound")));
-    let failing = read_log(&arena_log::path_in(&out("failing")));
+    let sound = read_log(&arena_log::plain::path_in(&out("sound")));
+    let failing = read_log(&arena_log::plain::path_in(&out("failing")));
     let void = VoidRecord { pair_index: 1, attempt: 0, reason: VoidReason::ModelProvider };
     assert_eq!(voids(&failing), [void]);
     assert_eq!(voids(&sound), []);
@@ -139,12 +139,12 @@ fn a_model_that_stays_down_stops_the_run_and_the_same_call_goes_on_once_it_is_ba
         (last.reason, last.detail.as_str()),
         (VoidReason::ModelProvider, "the server is down")
     );
-    let stopped = read_log(&arena_log::path_in(&out));
+    let stopped = read_log(&arena_log::plain::path_in(&out));
     assert_eq!((matches(&stopped).len(), voids(&stopped).len()), (2, 3));
     let back = Arc::new(Failing::new(SCRIPT, 0..0));
     let summary = stage.run(&out, &back).expect("a run");
     assert_eq!(summary.status, RunStatus::Finished);
-    let ended = read_log(&arena_log::path_in(&out));
+    let ended = read_log(&arena_log::plain::path_in(&out));
     assert_eq!((matches(&ended).len(), voids(&ended).len()), (8, 3));
     assert!(matches!(ended.last(), Some(Entry::Close(_))));
 }

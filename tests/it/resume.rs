@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arena_core::entry::Entry;
 use arena_core::seed::Stream;
-use arena_log::reader::LogReader;
+use arena_log::plain::reader::LogReader;
 
 /// How often a run is killed.
 const KILLS: u64 = 20;

@@ -1,47 +1,8 @@
-//! An append-only log of opaque entries: one file in a tournament's output folder.
+//! An append-only, signed log of opaque entries, laid out as files that anyone can check.
 //!
-//! Whatever reads back is what was appended, in order: a damaged byte is always noticed. A
-//! tail that a crash left half-written is told apart from damage further up, because the
-//! first can be cut and written again and the second is for a person to look at.
+//! Whatever reads back is what was appended, in order, and no two heads of one size are ever
+//! signed. `FORMAT.md` describes every file and every byte.
 //!
-//! Not here: what an entry means, and signatures. `FORMAT.md` describes the bytes.
+//! Not here: what an entry means, and whether a signer is to be trusted.
 
-pub mod error;
-mod frame;
-mod medium;
-pub mod reader;
-pub mod writer;
-
-use std::path::{Path, PathBuf};
-
-/// Name of the log in its folder.
-pub const FILE_NAME: &str = "log.arena";
-
-/// Largest entry in bytes.
-pub const ENTRY_BYTES_MAX: usize = 4 << 20;
-
-/// Returns where the log of `folder` lies.
-pub fn path_in(folder: &Path) -> PathBuf {
-    folder.join(FILE_NAME)
-}
-
-/// A place between two entries of one log, as its reader found it.
-///
-/// Only a reader hands these out, so that a log can be cut nowhere else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Boundary {
-    entry_count: u64,
-    offset: u64,
-}
-
-impl Boundary {
-    /// How many entries lie before it.
-    pub fn entry_count(self) -> u64 {
-        self.entry_count
-    }
-
-    /// How many bytes lie before it, the file's header included.
-    pub fn offset(self) -> u64 {
-        self.offset
-    }
-}
+pub mod plain;

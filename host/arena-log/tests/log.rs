@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use arena_log::error::{Damage, LogError};
-use arena_log::reader::LogReader;
-use arena_log::writer::{GROUP_BYTES_MAX, LogWriter};
-use arena_log::{Boundary, ENTRY_BYTES_MAX, path_in};
+use arena_log::plain::error::{Damage, LogError};
+use arena_log::plain::reader::LogReader;
+use arena_log::plain::writer::{GROUP_BYTES_MAX, LogWriter};
+use arena_log::plain::{Boundary, ENTRY_BYTES_MAX, path_in};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -271,7 +271,7 @@ proptest! {
 #[test]
 fn what_is_no_file_is_refused_and_not_waited_for() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(arena_log::FILE_NAME);
+    let path = folder.path().join(arena_log::plain::FILE_NAME);
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
     assert!(made.success());
     let error = LogReader::open(folder.path()).expect_err("a pipe is no log");

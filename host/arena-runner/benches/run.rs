@@ -19,7 +19,7 @@ use arena_core::scenario::{Brief, Role};
 use arena_core::schedule::Schedule;
 use arena_core::seat::{Seat, Usage};
 use arena_core::turn::{End, Event, Move, Reply};
-use arena_log::reader::LogReader;
+use arena_log::plain::reader::LogReader;
 use arena_runner::{Job, SeatRequest};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 

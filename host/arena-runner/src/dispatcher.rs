@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_core::entry::{Close, Entry};
-use arena_log::writer::{GROUP_BYTES_MAX, LogWriter, group_bytes};
+use arena_log::plain::writer::{GROUP_BYTES_MAX, LogWriter, group_bytes};
 
 use crate::board::{Board, POLL};
 use crate::error::RunError;

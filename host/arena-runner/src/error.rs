@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use arena_core::entry::EntryError;
-use arena_log::error::LogError;
+use arena_log::plain::error::LogError;
 
 use crate::event::Voiding;
 

@@ -7,10 +7,10 @@ use arena_core::entry::{Announcement, Close, Entry};
 use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::schedule;
-use arena_log::Boundary;
-use arena_log::error::LogError;
-use arena_log::reader::LogReader;
-use arena_log::writer::{LogWriter, Reopened};
+use arena_log::plain::Boundary;
+use arena_log::plain::error::LogError;
+use arena_log::plain::reader::LogReader;
+use arena_log::plain::writer::{LogWriter, Reopened};
 
 use crate::Job;
 use crate::error::RunError;

@@ -12,8 +12,8 @@ use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, is_name};
 use arena_core::entry::{Announcement, Close, Entry};
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::statistics::Tally;
-use arena_log::error::LogError;
-use arena_log::reader::LogReader;
+use arena_log::plain::error::LogError;
+use arena_log::plain::reader::LogReader;
 
 use crate::error::{CliError, Complaint};
 use crate::escape::excerpt;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use arena_core::entry::Entry;
 use arena_core::fault::{SeatError, VoidReason};
 use arena_core::seat::Seat;
-use arena_log::error::LogError;
+use arena_log::plain::error::LogError;
 use arena_runner::SeatRequest;
 use arena_runner::error::RunError;
 use arena_runner::event::RunEvent;

@@ -12,7 +12,7 @@ use arena_core::scenario::{Brief, Role};
 use arena_core::seat::{Seat, Usage};
 use arena_core::seed::Stream;
 use arena_core::turn::{End, Event, Reply};
-use arena_log::path_in;
+use arena_log::plain::path_in;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunEvent, Voiding};
 use arena_runner::{SeatRequest, VOID_ATTEMPTS_MAX};

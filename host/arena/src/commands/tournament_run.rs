@@ -20,7 +20,7 @@ use arena_core::scenario::Role;
 use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
 use arena_llm::model::LanguageModel;
-use arena_log::error::LogError;
+use arena_log::plain::error::LogError;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunStatus, Summary};
 use arena_runner::{Job, SeatRequest};

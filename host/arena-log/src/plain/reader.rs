@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Damage, LogError};
-use crate::frame::{self, Header, Prefix};
-use crate::medium;
-use crate::writer::UNSYNCED_BYTES_MAX;
-use crate::{Boundary, FILE_NAME};
+use super::error::{Damage, LogError};
+use super::frame::{self, Header, Prefix};
+use super::medium;
+use super::writer::UNSYNCED_BYTES_MAX;
+use super::{Boundary, FILE_NAME};
 
 /// Bytes fetched from the file at once.
 const READ_BYTES: usize = 256 << 10;

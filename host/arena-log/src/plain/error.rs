@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::{ENTRY_BYTES_MAX, frame, writer};
+use super::{ENTRY_BYTES_MAX, frame, writer};
 
 /// A log that cannot be read or written.
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 //!
 //! Not here: files.
 
-use crate::ENTRY_BYTES_MAX;
-use crate::error::Damage;
+use super::ENTRY_BYTES_MAX;
+use super::error::Damage;
 
 /// First bytes of every log.
 const MAGIC: [u8; 8] = *b"ARENALOG";

@@ -6,8 +6,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::FILE_NAME;
-use crate::error::LogError;
+use super::FILE_NAME;
+use super::error::LogError;
 
 /// What a log is written to: a file, or in tests a disk that fails.
 pub trait Medium: Write {

@@ -10,10 +10,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::LogError;
-use crate::medium::{self, Medium};
-use crate::reader::LogReader;
-use crate::{Boundary, ENTRY_BYTES_MAX, frame, path_in};
+use super::error::LogError;
+use super::medium::{self, Medium};
+use super::reader::LogReader;
+use super::{Boundary, ENTRY_BYTES_MAX, frame, path_in};
 
 /// Most bytes that are written together, frames included.
 pub const GROUP_BYTES_MAX: usize = 16 << 20;
@@ -223,7 +223,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::FILE_NAME;
+    use super::super::FILE_NAME;
 
     /// What a failing disk holds, and how it fails.
     #[derive(Debug, Default)]
