@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arena_core::entry::Entry;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_log::plain::reader::LogReader;
 
 /// How often a run is killed.
@@ -129,7 +129,7 @@ fn a_run_killed_at_twenty_random_points_ends_in_the_same_log() {
     let place = Place::new();
     let whole = place.run("whole", 2);
     let mut kill_points: Vec<u64> = (0..KILLS)
-        .map(|kill| Stream::derive(ROOT_SEED, "kill", &[kill]).below(whole.len() as u64))
+        .map(|kill| Stream::derive(Root::Seed(ROOT_SEED), "kill", &[kill]).below(whole.len() as u64))
         .collect();
     kill_points.sort_unstable();
     let mut killed = 0;

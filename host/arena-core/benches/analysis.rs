@@ -18,7 +18,7 @@ use arena_core::report::{Report, ReportOptions};
 use arena_core::scenario::{Horizon, Regulation, Role, RuleSet};
 use arena_core::schedule::{PairPlan, Schedule, seat_seeds};
 use arena_core::seat::Usage;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_core::statistics::Tally;
 use arena_core::turn::Move;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -88,7 +88,7 @@ fn announcement() -> Announcement {
 
 /// Makes the record of a negotiation that ends at a drawn price, or not at all.
 fn record(plan: &PairPlan, leg: u8) -> MatchRecord {
-    let mut stream = Stream::derive(1, "bench", &[plan.index, u64::from(leg)]);
+    let mut stream = Stream::derive(Root::Seed(1), "bench", &[plan.index, u64::from(leg)]);
     let cost = 5_000 + 10 * plan.item_index;
     let budget = if plan.item_index.is_multiple_of(7) { cost - 1_000 } else { cost + 4_000 };
     let price = Price(cost + stream.below(4_000) as u32);

@@ -40,6 +40,9 @@ pub struct MatchRecord {
     pub seeds: [u64; 2],
     /// Delivered turns and refused attempts, in order.
     pub turns: Vec<TurnRecord>,
+    /// Moves that a seat tried, in order, in the turn that ended in its fault or penalised move:
+    /// refused ones, and last an illegal one where that was the fault. They were not delivered.
+    pub unfinished: Vec<Move>,
     /// How it ended.
     pub outcome: Outcome,
     /// What the seats used and noted: buyer, seller.

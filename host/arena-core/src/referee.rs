@@ -19,9 +19,10 @@ use crate::turn::{End, Event, Move, Turn};
 /// What happened in a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Played {
-    /// Delivered turns. A turn that ended in a fault or a violation is not among them, nor
-    /// are moves that were refused earlier in that same turn.
+    /// Delivered turns. A turn that ended in a fault or a violation is not among them.
     pub turns: Vec<TurnRecord>,
+    /// What was tried in the turn that ended in a fault or a violation.
+    pub unfinished: Vec<Move>,
     /// How it ended.
     pub outcome: Outcome,
     /// What the seats used and noted: buyer, seller.
@@ -54,6 +55,7 @@ impl Played {
             horizon: scenario.horizon,
             seeds,
             turns: self.turns,
+            unfinished: self.unfinished,
             outcome: self.outcome,
             usage: self.usage,
         }
@@ -91,13 +93,20 @@ pub fn play(
 ) -> Result<Played, Voided> {
     let position = Position::start(*rules, Terms::of_scenario(scenario))
         .expect("scenarios are drawn within the rules");
-    let mut table = Table { rules: *rules, position, seats, turns: Vec::new(), faults: [None; 2] };
+    let mut table = Table {
+        rules: *rules,
+        position,
+        seats,
+        turns: Vec::new(),
+        unfinished: Vec::new(),
+        faults: [None; 2],
+    };
     for role in Role::BOTH {
         table.begin(&brief(rules, scenario, role, params[role.index()], seeds[role.index()]))?;
     }
     let outcome = table.negotiate()?;
     let usage = table.finish(outcome);
-    Ok(Played { turns: table.turns, outcome, usage })
+    Ok(Played { turns: table.turns, unfinished: table.unfinished, outcome, usage })
 }
 
 /// Returns what the seat of `role` is told before the first turn.
@@ -121,13 +130,15 @@ struct Table<'a> {
     position: Position,
     seats: [&'a mut dyn Seat; 2],
     turns: Vec<TurnRecord>,
+    unfinished: Vec<Move>,
     faults: [Option<Fault>; 2],
 }
 
 /// What comes of asking a seat for its turn.
 enum Asked {
     Turn(TurnRecord),
-    Ended(Outcome),
+    /// The outcome, and what was tried before.
+    Ended(Outcome, Vec<Move>),
 }
 
 impl Table<'_> {
@@ -156,7 +167,8 @@ impl Table<'_> {
                     self.position.deliver(by, turn.action);
                     self.turns.push(turn);
                 }
-                Asked::Ended(outcome) => {
+                Asked::Ended(outcome, unfinished) => {
+                    self.unfinished = unfinished;
                     if let Outcome::Faulted { fault, .. } = outcome {
                         self.faults[by.index()] = Some(fault);
                     }
@@ -167,17 +179,17 @@ impl Table<'_> {
     }
 
     fn ask(&mut self, by: Role) -> Result<Asked, Voided> {
-        let faulted = |fault| Ok(Asked::Ended(Outcome::Faulted { by, fault }));
+        let faulted = |fault, tried| Ok(Asked::Ended(Outcome::Faulted { by, fault }, tried));
         let mut news: Vec<Event> = self.turns.last().map(event).into_iter().collect();
         let mut refused = Vec::new();
         let mut belief = None;
         for _ in 0..self.rules.attempts_max() {
             let reply = match self.seats[by.index()].act(&news) {
                 Ok(reply) => reply,
-                Err(error) => return faulted(fault_of(by, error)?),
+                Err(error) => return faulted(fault_of(by, error)?, refused),
             };
             if reply.talk.len() > self.rules.talk_bytes_max as usize {
-                return faulted(Fault::TalkTooLong);
+                return faulted(Fault::TalkTooLong, refused);
             }
             belief = reply.belief;
             let action = reply.action;
@@ -186,9 +198,12 @@ impl Table<'_> {
                     let talk = reply.talk;
                     return Ok(Asked::Turn(TurnRecord { by, refused, action, talk, belief }));
                 }
-                Judgement::Illegal(_) => return faulted(Fault::IllegalMove),
+                Judgement::Illegal(_) => {
+                    refused.push(action);
+                    return faulted(Fault::IllegalMove, refused);
+                }
                 Judgement::Penalised => {
-                    return Ok(Asked::Ended(Outcome::Violated { by, action }));
+                    return Ok(Asked::Ended(Outcome::Violated { by, action }, refused));
                 }
                 Judgement::Refused => refused.push(action),
             }

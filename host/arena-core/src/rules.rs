@@ -53,8 +53,8 @@ pub fn breaks_reserve(role: Role, reserve: Price, price: Price) -> bool {
 
 /// Judges the turns of a record again and compares the outcome.
 ///
-/// What a record does not hold cannot be judged from it: the move behind an `illegal-move`, the
-/// talk behind a `talk-too-long`, a guest's traps. Executing the guests again shows those.
+/// What a record does not hold cannot be judged from it: the talk behind a `talk-too-long`, a
+/// guest's traps. Executing the guests again shows those.
 ///
 /// # Errors
 /// The first place where the record is not what these rules produce.
@@ -65,7 +65,8 @@ pub fn replay(rules: &Rules, record: &MatchRecord) -> Result<(), ReplayError> {
         replay_turn(rules, &mut position, turn)
             .map_err(|breach| ReplayError::Turn { turn_index, breach })?;
     }
-    replay_outcome(&position, record.outcome)
+    replay_outcome(&position, record.outcome)?;
+    replay_unfinished(rules, &position, record)
 }
 
 fn replay_turn(
@@ -115,6 +116,47 @@ fn replay_outcome(position: &Position, recorded: Outcome) -> Result<(), ReplayEr
         }
     };
     if fits { Ok(()) } else { Err(ReplayError::Outcome { recorded, replayed }) }
+}
+
+/// Judges the moves of the turn that ended the match without being delivered.
+fn replay_unfinished(
+    rules: &Rules,
+    position: &Position,
+    record: &MatchRecord,
+) -> Result<(), ReplayError> {
+    let unfinished = |breach| {
+        Err(ReplayError::Turn { turn_index: record.turns.len(), breach })
+    };
+    let (by, illegal) = match record.outcome {
+        Outcome::Violated { by, .. } => (by, false),
+        Outcome::Faulted { by, fault } => (by, fault == Fault::IllegalMove),
+        Outcome::Deal { .. } | Outcome::Walked { .. } | Outcome::TimedOut => {
+            return match record.unfinished.first() {
+                None => Ok(()),
+                Some(&action) => unfinished(TurnBreach::AfterTheEnd { action }),
+            };
+        }
+    };
+    let (refused, last) = match (illegal, record.unfinished.split_last()) {
+        (true, Some((last, refused))) => (refused, Some(*last)),
+        (true, None) => return unfinished(TurnBreach::NoIllegalMove),
+        (false, _) => (record.unfinished.as_slice(), None),
+    };
+    // The attempt that ended the match came after these.
+    if refused.len() >= rules.attempts_max() {
+        let (found, allowed) = (refused.len(), rules.attempts_max() - 1);
+        return unfinished(TurnBreach::Attempts { found, allowed });
+    }
+    for &action in refused {
+        match position.judge(by, action) {
+            Judgement::Refused => (),
+            judgement => return unfinished(TurnBreach::NotRefusable { action, judgement }),
+        }
+    }
+    match last.map(|action| (action, position.judge(by, action))) {
+        None | Some((_, Judgement::Illegal(_))) => Ok(()),
+        Some((action, judgement)) => unfinished(TurnBreach::NotIllegal { action, judgement }),
+    }
 }
 
 /// Where a record is not what the rules produce.
@@ -167,6 +209,20 @@ pub enum TurnBreach {
         /// The recorded move.
         action: Move,
     },
+    /// An undelivered move although the match ended by a delivered one, or by its horizon.
+    AfterTheEnd {
+        /// The move.
+        action: Move,
+    },
+    /// The fault is an illegal move, and none is recorded.
+    NoIllegalMove,
+    /// A move recorded as illegal that is not illegal under these rules.
+    NotIllegal {
+        /// The move.
+        action: Move,
+        /// What the rules say to it.
+        judgement: Judgement,
+    },
     /// Talk beyond the limit, in bytes.
     Talk {
         /// Length of the talk.
@@ -209,6 +265,15 @@ impl fmt::Display for TurnBreach {
             }
             TurnBreach::NotForced { action } => {
                 write!(f, "every attempt was refused, yet the turn is `{action}` or has talk")
+            }
+            TurnBreach::AfterTheEnd { action } => {
+                write!(f, "`{action}` was tried after the match had ended")
+            }
+            TurnBreach::NoIllegalMove => {
+                write!(f, "the fault is an illegal move, and none is recorded")
+            }
+            TurnBreach::NotIllegal { action, judgement } => {
+                write!(f, "`{action}` is recorded as illegal, by the rules it is {judgement}")
             }
             TurnBreach::Talk { found, allowed } => {
                 write!(f, "talk is {found} bytes, allowed are {allowed}")

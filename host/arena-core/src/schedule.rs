@@ -12,7 +12,7 @@
 use std::fmt;
 
 use crate::config::{ScheduleKind, TournamentConfig};
-use crate::seed::Stream;
+use crate::seed::{Root, Stream};
 
 /// Most pairs that a schedule may hold: twice as many matches are still counted in a u64.
 pub const PAIRS_MAX: u64 = u64::MAX / 2;
@@ -176,7 +176,7 @@ impl Schedule {
 ///
 /// They are the first four draws of the stream `pair` at the pair's index, in this order. A
 /// pair that was voided is played again with the same seeds.
-pub fn seat_seeds(root: u64, pair_index: u64) -> [[u64; 2]; 2] {
+pub fn seat_seeds(root: Root, pair_index: u64) -> [[u64; 2]; 2] {
     let mut stream = Stream::derive(root, "pair", &[pair_index]);
     // The elements of an array expression are evaluated from left to right.
     [[stream.bits(), stream.bits()], [stream.bits(), stream.bits()]]

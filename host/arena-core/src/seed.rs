@@ -1,8 +1,9 @@
-//! One root seed, and from it a stream of draws for each purpose, by hash.
+//! One root, and from it a stream of draws for each purpose, by hash.
 //!
 //! A stream is ChaCha20 (RFC 8439 block function, 64-bit block counter from 0, stream id 0)
 //! keyed with SHA-256 of: the label `arena/seed/v1`, a zero byte, the root seed (u64,
 //! big-endian), the purpose, a zero byte, and each number of the address (u64, big-endian).
+//! A root that is a 32-byte master takes the seed's place under the label `arena/seed/v2`.
 //! Words are taken in order, two 32-bit words to a u64, low word first. `below(n)` rejects: it
 //! draws u64 values until one is below the largest multiple of n, and returns it modulo n.
 //!
@@ -25,6 +26,15 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
+/// What every draw of a tournament comes from. See [`crate::draws`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// A public number.
+    Seed(u64),
+    /// 32 bytes that nobody knows before the reveal.
+    Master([u8; 32]),
+}
+
 /// A stream of draws that only its address determines.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -32,11 +42,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Returns the stream for `purpose` at `address` under a root seed.
-    pub fn derive(root: u64, purpose: &str, address: &[u64]) -> Stream {
+    /// Returns the stream for `purpose` at `address` under a root.
+    pub fn derive(root: Root, purpose: &str, address: &[u64]) -> Stream {
         let mut hash = Sha256::new();
-        hash.update(b"arena/seed/v1\0");
-        hash.update(root.to_be_bytes());
+        match root {
+            Root::Seed(seed) => {
+                hash.update(b"arena/seed/v1\0");
+                hash.update(seed.to_be_bytes());
+            }
+            Root::Master(master) => {
+                hash.update(b"arena/seed/v2\0");
+                hash.update(master);
+            }
+        }
         hash.update(purpose.as_bytes());
         hash.update([0]);
         for number in address {
@@ -134,14 +152,14 @@ mod tests {
             ),
         ];
         for (root, purpose, address, expected) in vectors {
-            let mut stream = Stream::derive(root, purpose, address);
+            let mut stream = Stream::derive(Root::Seed(root), purpose, address);
             assert_eq!(expected.map(|_| stream.bits()), expected, "{root} {purpose} {address:?}");
         }
     }
 
     #[test]
     fn a_stream_goes_on_past_the_first_block_as_published() {
-        let mut stream = Stream::derive(7, "pair", &[12]);
+        let mut stream = Stream::derive(Root::Seed(7), "pair", &[12]);
         let drawn: Vec<u64> = (0..20).map(|_| stream.bits()).collect();
         assert_eq!(drawn[7..10], [0xef0be1faf23e48d7, 0x5cbfa1f2d0cd986c, 0x118bec77bb048fdd]);
         assert_eq!(drawn[19], 0x3751307358365efe);
@@ -149,7 +167,7 @@ mod tests {
 
     #[test]
     fn bounded_draws_are_as_published() {
-        let mut stream = Stream::derive(1, "demo", &[]);
+        let mut stream = Stream::derive(Root::Seed(1), "demo", &[]);
         let expected = [3, 3, 0, 1, 5, 4, 4, 1, 3, 4, 0, 3];
         assert_eq!(expected.map(|_: u64| stream.below(6)), expected);
     }
@@ -158,7 +176,7 @@ mod tests {
     fn values_beyond_the_largest_multiple_are_drawn_again() {
         // With this bound about half of all values are rejected, here the first, the second,
         // the third, the sixth and the seventh.
-        let mut stream = Stream::derive(1, "demo", &[1]);
+        let mut stream = Stream::derive(Root::Seed(1), "demo", &[1]);
         let bound = (1 << 63) + 1;
         let expected =
             [3994375553147033583, 4180207489713792747, 6312537964309860600, 8125125094384670991];
@@ -168,16 +186,16 @@ mod tests {
     #[test]
     fn shuffles_and_samples_are_as_published() {
         let mut values = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        Stream::derive(1, "demo", &[2]).shuffle(&mut values);
+        Stream::derive(Root::Seed(1), "demo", &[2]).shuffle(&mut values);
         assert_eq!(values, [8, 7, 3, 6, 2, 1, 4, 0, 9, 5]);
-        let sampled = Stream::derive(1, "demo", &[3]).sample(930, 6);
+        let sampled = Stream::derive(Root::Seed(1), "demo", &[3]).sample(930, 6);
         assert_eq!(sampled, [7, 116, 130, 363, 709, 851]);
     }
 
     #[test]
     fn purpose_and_address_cannot_pose_as_each_other() {
         // Purposes are fixed texts without zero bytes, so the zero byte after them is a border.
-        let bits = |root, purpose, address: &[u64]| Stream::derive(root, purpose, address).bits();
+        let bits = |root, purpose, address: &[u64]| Stream::derive(Root::Seed(root), purpose, address).bits();
         let all = [
             bits(1, "pair", &[]),
             bits(1, "pair", &[0]),
@@ -251,7 +269,7 @@ mod tests {
 
         #[test]
         fn bounded_draws_stay_below_their_bound(root: u64, bound in 1..=u64::MAX) {
-            let mut stream = Stream::derive(root, "bound", &[]);
+            let mut stream = Stream::derive(Root::Seed(root), "bound", &[]);
             for _ in 0..16 {
                 prop_assert!(stream.below(bound) < bound);
             }
@@ -259,7 +277,7 @@ mod tests {
 
         #[test]
         fn every_value_below_a_small_bound_is_about_as_frequent(root: u64, bound in 2_u64..12) {
-            let mut stream = Stream::derive(root, "frequency", &[]);
+            let mut stream = Stream::derive(Root::Seed(root), "frequency", &[]);
             let mut counts = vec![0_u64; bound as usize];
             let expected = 500;
             for _ in 0..expected * bound {
@@ -277,7 +295,7 @@ mod tests {
             share in 0..=100_u32,
         ) {
             let count = bound * share / 100;
-            let sampled = Stream::derive(root, "sample", &[]).sample(bound, count);
+            let sampled = Stream::derive(Root::Seed(root), "sample", &[]).sample(bound, count);
             prop_assert_eq!(sampled.len(), count as usize);
             prop_assert!(sampled.is_sorted_by(|left, right| left < right));
             prop_assert!(sampled.iter().all(|&number| number < bound));
@@ -286,7 +304,7 @@ mod tests {
         #[test]
         fn a_shuffle_keeps_every_value(root: u64, length in 0_usize..100) {
             let mut values: Vec<usize> = (0..length).collect();
-            Stream::derive(root, "shuffle", &[]).shuffle(&mut values);
+            Stream::derive(Root::Seed(root), "shuffle", &[]).shuffle(&mut values);
             values.sort_unstable();
             prop_assert!(values.into_iter().eq(0..length));
         }
@@ -297,7 +315,7 @@ mod tests {
         let mut counts = std::collections::BTreeMap::new();
         for root in 0..6_000 {
             let mut values = [0, 1, 2];
-            Stream::derive(root, "order", &[]).shuffle(&mut values);
+            Stream::derive(Root::Seed(root), "order", &[]).shuffle(&mut values);
             *counts.entry(values).or_insert(0_u64) += 1;
         }
         assert_eq!(counts.len(), 6, "{counts:?}");

@@ -5,7 +5,7 @@ use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, VoidRecord};
 use arena_core::scenario::{Horizon, Role};
 use arena_core::seat::Usage;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_core::statistics::metric::Metric;
 use arena_core::statistics::reference::{Ladder, SCENARIOS_MAX, SECOND_BEST_UNIFORM};
 use arena_core::statistics::{BLOCKS_MAX, PairError, Tally};
@@ -128,7 +128,7 @@ fn intervals_cover_the_truth_about_as_often_as_they_say() {
     // Each item moves both legs of its pair, as real items do; the true mean reward is 0.5.
     let mut covered = 0;
     for seed in 0..200 {
-        let mut stream = Stream::derive(seed, "coverage-test", &[]);
+        let mut stream = Stream::derive(Root::Seed(seed), "coverage-test", &[]);
         let pairs: Vec<[MatchRecord; 2]> = (0..60)
             .map(|item| {
                 let luck = stream.below(61) as u32;
@@ -170,7 +170,7 @@ fn more_pairs_take_no_more_memory() {
     // Every distinct thing that is kept shows up as a brace in the debug text.
     let things = |tally: &Tally| format!("{tally:?}").matches('{').count();
     let mut tally = Tally::new(3, 0);
-    let mut stream = Stream::derive(3, "memory-test", &[]);
+    let mut stream = Stream::derive(Root::Seed(3), "memory-test", &[]);
     let mut play = |tally: &mut Tally, pairs: u32| {
         for number in 0..pairs {
             let agents = [[0, 1], [1, 2], [2, 0]][number as usize % 3];
@@ -286,7 +286,7 @@ fn play_ladder(legs: &[MatchRecord; 2], role: Role, opening: u64, step: u64) -> 
 
 #[test]
 fn ladders_are_those_that_playing_them_finds() {
-    let mut stream = Stream::derive(11, "ladder-test", &[]);
+    let mut stream = Stream::derive(Root::Seed(11), "ladder-test", &[]);
     let scenarios: Vec<[MatchRecord; 2]> = (0..60)
         .map(|number| {
             let mut draw = |low, high| stream.between(low, high) as u32;

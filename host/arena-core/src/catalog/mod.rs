@@ -11,13 +11,13 @@ pub mod uniform;
 
 use std::fmt;
 
-use borsh::BorshSerialize;
+use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest, Sha256};
 
 use crate::config::{CatalogKind, HorizonConfig, OpenerConfig, Split, TournamentConfig};
 use crate::price::Price;
 use crate::scenario::{Horizon, Item, Role, Scenario};
-use crate::seed::Stream;
+use crate::seed::{Root, Stream};
 
 /// Most items of one catalog.
 pub const ITEMS_MAX: u32 = 100_000;
@@ -27,7 +27,7 @@ pub const PRICE_CENTS_MAX: u32 = 1_000_000_000;
 pub const TEST_SHARE: [u64; 2] = [128, 930];
 
 /// Items with private values, in a fixed order.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Catalog {
     /// Where the items come from, for example `synthetic`.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Catalog {
 }
 
 /// One item with what its buyer and its seller privately know.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct CatalogEntry {
     /// What both sides see.
     pub item: Item,
@@ -47,13 +47,30 @@ pub struct CatalogEntry {
 }
 
 /// The buyer's reserve of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Budget {
     /// This amount.
     Fixed(Price),
     /// A share of the item's list price that the tournament file gives, or that is drawn per
     /// scenario.
     Factor,
+}
+
+impl CatalogEntry {
+    /// Returns whether prices and texts are within what a catalog may hold.
+    fn is_bounded(&self) -> bool {
+        let Item { id, title, category, description, list_price } = &self.item;
+        let budget = match self.budget {
+            Budget::Fixed(budget) => budget,
+            Budget::Factor => Price(0),
+        };
+        let cheap = |price: &Price| price.cents() <= PRICE_CENTS_MAX;
+        id.len() <= Item::ID_BYTES_MAX
+            && title.len() <= Item::TITLE_BYTES_MAX
+            && category.len() <= Item::CATEGORY_BYTES_MAX
+            && description.len() <= Item::DESCRIPTION_BYTES_MAX
+            && [*list_price, self.cost, budget].iter().all(cheap)
+    }
 }
 
 impl Budget {
@@ -133,6 +150,11 @@ pub enum CatalogError {
         /// The file with which there are too many.
         file: String,
     },
+    /// Bytes that are not a catalog.
+    Encoding {
+        /// What is wrong with them.
+        detail: String,
+    },
     /// There is no item, at all or in the chosen part.
     Empty,
     /// A sample is larger than what it is drawn from.
@@ -168,6 +190,7 @@ impl fmt::Display for CatalogError {
             CatalogError::TooManyItems { file } => {
                 write!(f, "`{file}` brings the catalog to more than `{ITEMS_MAX}` items")
             }
+            CatalogError::Encoding { detail } => write!(f, "not a catalog: {detail}"),
             CatalogError::Empty => write!(f, "there is no item to play"),
             CatalogError::SampleTooLarge { sample, available } => {
                 write!(f, "a sample of `{sample}` items cannot be drawn from `{available}`")
@@ -186,6 +209,31 @@ impl Catalog {
         hash.0.finalize().into()
     }
 
+    /// Returns the catalog's canonical bytes, whose SHA-256 is its identity.
+    pub fn encode(&self) -> Vec<u8> {
+        borsh::to_vec(self).expect("writing to memory cannot fail")
+    }
+
+    /// Reads a catalog's canonical bytes.
+    ///
+    /// # Errors
+    /// Bytes that are no catalog, or one with a value beyond its bound.
+    pub fn decode(bytes: &[u8]) -> Result<Catalog, CatalogError> {
+        let undecodable = |detail: String| CatalogError::Encoding { detail };
+        let catalog =
+            Catalog::try_from_slice(bytes).map_err(|error| undecodable(error.to_string()))?;
+        if catalog.encode() != bytes {
+            return Err(undecodable("not in canonical form".to_owned()));
+        }
+        match catalog.entries.iter().position(|entry| !entry.is_bounded()) {
+            Some(place) => Err(undecodable(format!("item {place} is beyond the bounds of items"))),
+            None if catalog.entries.len() > ITEMS_MAX as usize => {
+                Err(undecodable(format!("more than `{ITEMS_MAX}` items")))
+            }
+            None => Ok(catalog),
+        }
+    }
+
     /// Returns the part of the catalog that is played, in the catalog's order.
     ///
     /// An item is of the test part if the first eight bytes of SHA-256 of `arena/split/v1`, a
@@ -198,7 +246,7 @@ impl Catalog {
         &self,
         split: Split,
         sample: Option<u32>,
-        seed: u64,
+        root: Root,
     ) -> Result<Catalog, CatalogError> {
         let mut entries: Vec<&CatalogEntry> =
             self.entries.iter().filter(|entry| split_has(split, &entry.item.id)).collect();
@@ -208,7 +256,7 @@ impl Catalog {
             if sample > bound {
                 return Err(CatalogError::SampleTooLarge { sample, available });
             }
-            let drawn = Stream::derive(seed, "sample", &[]).sample(bound, sample);
+            let drawn = Stream::derive(root, "sample", &[]).sample(bound, sample);
             entries = drawn.into_iter().map(|place| entries[place as usize]).collect();
         }
         if entries.is_empty() {
@@ -251,13 +299,13 @@ fn split_has(split: Split, id: &str) -> bool {
 pub fn draw_scenario(
     config: &TournamentConfig,
     catalog: &Catalog,
-    root_seed: u64,
+    root: Root,
     item_index: u32,
     repetition: u32,
 ) -> Scenario {
     let entry = &catalog.entries[item_index as usize];
     let address = [u64::from(item_index), u64::from(repetition)];
-    let mut stream = Stream::derive(root_seed, "scenario", &address);
+    let mut stream = Stream::derive(root, "scenario", &address);
     let budget = match entry.budget {
         Budget::Fixed(budget) => budget,
         Budget::Factor => {

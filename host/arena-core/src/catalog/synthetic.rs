@@ -20,7 +20,7 @@
 use crate::catalog::{Budget, Catalog, CatalogEntry, ITEMS_MAX};
 use crate::price::Price;
 use crate::scenario::Item;
-use crate::seed::Stream;
+use crate::seed::{Root, Stream};
 
 /// The number of ranks that quantile tables are read at.
 pub const RANKS: u64 = 1 << 20;
@@ -56,20 +56,20 @@ const BUDGET_SHARE_MIN: u64 = 600;
 ///
 /// # Panics
 /// If there are no or more than [`ITEMS_MAX`] items, or the share is more than 1,000.
-pub fn generate(items: u32, infeasible_milli: u32, seed: u64) -> Catalog {
+pub fn generate(items: u32, infeasible_milli: u32, root: Root) -> Catalog {
     assert!((1..=ITEMS_MAX).contains(&items), "the number of items is bounded");
     assert!(infeasible_milli <= 1_000, "a share is at most 1,000 thousandths");
     let rounded = (u64::from(items) * u64::from(infeasible_milli) + 500) / 1_000;
     let count = u32::try_from(rounded).expect("a share of a number of 32 bits");
-    let infeasible = Stream::derive(seed, "synthetic-infeasible", &[]).sample(items, count);
-    let entry = |index: u32| entry(index, infeasible.binary_search(&index).is_err(), seed);
+    let infeasible = Stream::derive(root, "synthetic-infeasible", &[]).sample(items, count);
+    let entry = |index: u32| entry(index, infeasible.binary_search(&index).is_err(), root);
     Catalog { name: "synthetic".to_owned(), entries: (0..items).map(entry).collect() }
 }
 
 /// Generates item `index` from the stream `synthetic` at its index. Draws are in this order:
 /// rank of the price, shift of the rank of C/P, budget, words.
-fn entry(index: u32, feasible: bool, seed: u64) -> CatalogEntry {
-    let mut stream = Stream::derive(seed, "synthetic", &[u64::from(index)]);
+fn entry(index: u32, feasible: bool, root: Root) -> CatalogEntry {
+    let mut stream = Stream::derive(root, "synthetic", &[u64::from(index)]);
     let rank = stream.below(RANKS);
     let quantile = interpolate(&PRICE_QUANTILES, rank);
     let list_price = quantile - quantile % 100 + 99;

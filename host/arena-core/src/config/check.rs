@@ -10,10 +10,10 @@ use super::check_agents::{check_agents, check_models};
 use super::check_catalog::check_catalog;
 use super::error::Mistake;
 use super::limits::{self, MATCH_BYTES_MAX, MatchShape};
-use super::parse::{Given, RawConfig, RawHorizon, RawLimits, RawRules};
-use super::values::{check_name, number, number_or};
+use super::parse::{Given, RawConfig, RawDraws, RawHorizon, RawLimits, RawLog, RawRules};
+use super::values::{check_name, check_origin, number, number_or};
 use super::{
-    AMAZON_TURNS, CONFIG_BYTES_MAX, ConfigError, HorizonConfig, Limits, OpenerConfig,
+    AMAZON_TURNS, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MAX, CHECKPOINT_STEP, CONFIG_BYTES_MAX, ConfigError, HorizonConfig, Limits, LogConfig, OpenerConfig,
     REPETITIONS_MAX, RETRIES_MAX, RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
 };
 
@@ -59,7 +59,9 @@ fn check(raw: RawConfig) -> Checked<TournamentConfig> {
     let limits = check_limits(raw.limits.map(Spanned::into_inner).unwrap_or_default())?;
     let config = TournamentConfig {
         name,
-        seed: number_or(&raw.seed, 0..=u64::MAX, 0)?,
+        seed: raw.seed.as_ref().map(|given| number(given, 0..=u64::MAX)).transpose()?,
+        beacon_round: check_beacon(raw.draws, &raw.seed)?,
+        log: check_log(raw.log)?,
         schedule,
         self_play,
         repetitions,
@@ -71,6 +73,34 @@ fn check(raw: RawConfig) -> Checked<TournamentConfig> {
     };
     check_match_bytes(&config, limits_span)?;
     Ok(config)
+}
+
+fn check_beacon(raw: Option<RawDraws>, seed: &Given<i128>) -> Checked<Option<u64>> {
+    let Some(given) = raw.and_then(|draws| draws.beacon_round) else {
+        return Ok(None);
+    };
+    if seed.is_some() {
+        let message = "`beacon_round` has no effect on a public seed".to_owned();
+        return Err(Mistake::at(given.span(), message)
+            .hint("leave it out, or leave `seed` out".to_owned()));
+    }
+    number(&given, 1..=u64::MAX).map(Some)
+}
+
+fn check_log(raw: Option<RawLog>) -> Checked<LogConfig> {
+    let Some(raw) = raw else {
+        return Ok(LogConfig { origin: None, checkpoint_every: CHECKPOINT_EVERY });
+    };
+    let every = CHECKPOINT_STEP..=CHECKPOINT_EVERY_MAX;
+    let checkpoint_every = number_or(&raw.checkpoint_every, every, CHECKPOINT_EVERY)?;
+    if let Some(given) = &raw.checkpoint_every
+        && !checkpoint_every.is_multiple_of(CHECKPOINT_STEP)
+    {
+        let message = format!("`{checkpoint_every}` is not a multiple of `{CHECKPOINT_STEP}`");
+        return Err(Mistake::at(given.span(), message));
+    }
+    let origin = raw.origin.as_ref().map(check_origin).transpose()?;
+    Ok(LogConfig { origin, checkpoint_every })
 }
 
 fn check_rules(raw: Option<RawRules>) -> Checked<RulesConfig> {

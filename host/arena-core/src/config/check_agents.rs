@@ -124,6 +124,7 @@ fn check_agent(
         candidate: raw.candidate.as_ref().is_some_and(|given| *given.get_ref()),
         models: granted,
         training: raw.training.unwrap_or(false),
+        submission: raw.submission.as_ref().map(check_path).transpose()?,
     })
 }
 

@@ -116,7 +116,7 @@ impl MatchShape {
 }
 
 /// Bytes of an encoded match that no setting changes, rounded up.
-const FIXED_BYTES: u64 = 128;
+const FIXED_BYTES: u64 = 256;
 /// Bytes of a turn besides its talk and its refused moves, rounded up.
 const TURN_BYTES: u64 = 32;
 /// Bytes of the longest encoded move.
@@ -140,7 +140,7 @@ impl Limits {
         let models = if shape.models { u64::from(self.model_calls_max) * reply } else { 0 };
         let metric = METRIC_NAME_BYTES_MAX + 2 * LENGTH_BYTES;
         let metrics = if shape.training { METRICS_MAX * metric } else { 0 };
-        // A fault can leave one turn more than are delivered.
+        // A fault can leave one unfinished turn more than are delivered.
         FIXED_BYTES + (u64::from(shape.turn_limit) + 1) * turn + 2 * (notes + models + metrics)
     }
 }

@@ -17,7 +17,7 @@ mod values;
 
 pub use error::ConfigError;
 pub use limits::Limits;
-pub use values::is_name;
+pub use values::{is_name, is_origin};
 
 use crate::price::Price;
 use crate::scenario::{Regulation, RuleSet};
@@ -46,8 +46,13 @@ pub const AMAZON_TURNS: u32 = 12;
 pub struct TournamentConfig {
     /// Letters, digits, `-`, `_`, `.`; at most 64 bytes.
     pub name: String,
-    /// The root seed of every draw.
-    pub seed: u64,
+    /// The public seed of every draw; without one, draws come from a secret that is shown after
+    /// the close.
+    pub seed: Option<u64>,
+    /// A round of the drand chain `quicknet` that is mixed into the draws. Only without a seed.
+    pub beacon_round: Option<u64>,
+    /// How the log is signed.
+    pub log: LogConfig,
     /// Who meets whom.
     pub schedule: ScheduleKind,
     /// Whether an agent also meets itself.
@@ -65,6 +70,23 @@ pub struct TournamentConfig {
     /// Who plays, in announcement order.
     pub agents: Vec<AgentConfig>,
 }
+
+/// How the log is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// The name under which the log's heads are signed, by custom a URL without its scheme.
+    pub origin: Option<String>,
+    /// The head is signed at every multiple of this many entries: a multiple of
+    /// [`CHECKPOINT_STEP`].
+    pub checkpoint_every: u32,
+}
+
+/// Heads are signed at multiples of this, the width of a tile, so that few tiles are partial.
+pub const CHECKPOINT_STEP: u32 = 256;
+/// Most entries between two signed heads.
+pub const CHECKPOINT_EVERY_MAX: u32 = 1 << 20;
+/// Entries between two signed heads where the file says nothing.
+pub const CHECKPOINT_EVERY: u32 = 4_096;
 
 /// Who meets whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +219,8 @@ pub struct AgentConfig {
     pub models: Vec<String>,
     /// Whether the agent is given the training interface.
     pub training: bool,
+    /// The author's signed statement: a file, as the tournament file gives it.
+    pub submission: Option<String>,
 }
 
 /// Where a component comes from.

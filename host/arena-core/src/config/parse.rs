@@ -26,6 +26,8 @@ pub(super) struct RawConfig {
     pub(super) rules: Option<RawRules>,
     pub(super) catalog: Spanned<RawCatalog>,
     pub(super) limits: Given<RawLimits>,
+    pub(super) draws: Option<RawDraws>,
+    pub(super) log: Option<RawLog>,
     #[serde(default)]
     pub(super) models: Vec<Spanned<RawModel>>,
     pub(super) agents: Spanned<Vec<Spanned<RawAgent>>>,
@@ -160,6 +162,19 @@ pub(super) struct RawLimits {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
+pub(super) struct RawDraws {
+    pub(super) beacon_round: Given<i128>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(super) struct RawLog {
+    pub(super) origin: Given<String>,
+    pub(super) checkpoint_every: Given<i128>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawModel {
     pub(super) name: Spanned<String>,
     pub(super) script: Spanned<String>,
@@ -175,6 +190,7 @@ pub(super) struct RawAgent {
     #[serde(default)]
     pub(super) models: Vec<Spanned<String>>,
     pub(super) training: Option<bool>,
+    pub(super) submission: Given<String>,
 }
 
 /// A number that may be written with or without a decimal point. Only [`Decimal::milli`]

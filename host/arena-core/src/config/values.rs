@@ -6,6 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
 use crate::catalog::PRICE_CENTS_MAX;
+use crate::entry::ORIGIN_BYTES_MAX;
 use crate::price::Price;
 
 use super::check::Checked;
@@ -37,6 +38,26 @@ pub(super) fn check_path(given: &Spanned<String>) -> Checked<String> {
         return Err(Mistake::at(given.span(), "a path holds no zero byte".to_owned()));
     }
     Ok(path.clone())
+}
+
+/// Returns whether a text can be the origin of a log, and so the name of its key: printable
+/// ASCII without space and `+`.
+pub fn is_origin(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'+';
+    (1..=ORIGIN_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+pub(super) fn check_origin(given: &Spanned<String>) -> Checked<String> {
+    let origin = given.get_ref();
+    if is_origin(origin) {
+        return Ok(origin.clone());
+    }
+    let message = format!("`{}` is not an origin", origin.escape_debug());
+    let hint = format!(
+        "a URL without its scheme, such as `arena.example/2027-spring`: 1 to {ORIGIN_BYTES_MAX} \
+         printable ASCII characters, no space and no `+`"
+    );
+    Err(Mistake::at(given.span(), message).hint(hint))
 }
 
 pub(super) fn check_length(given: &Spanned<String>, range: RangeInclusive<usize>) -> Checked<()> {

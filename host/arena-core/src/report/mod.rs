@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::config::{CatalogKind, TournamentConfig};
-use crate::entry::Announcement;
+use crate::draws::Draws;
+use crate::announcement::Announcement;
 use crate::fault::{Fault, VoidReason};
 use crate::hexadecimal::hex;
 use crate::scenario::Role;
@@ -66,8 +67,8 @@ pub struct Report {
 pub struct Header {
     /// The tournament's name.
     pub tournament: String,
-    /// The root seed in force.
-    pub seed: u64,
+    /// The public seed of every draw; `None` where the draws come from a committed secret.
+    pub seed: Option<u64>,
     /// How many agents were announced.
     pub agent_count: usize,
     /// How many items the catalog has.
@@ -219,7 +220,10 @@ impl Report {
 fn header(announcement: &Announcement, tally: &Tally) -> Header {
     Header {
         tournament: announcement.name.clone(),
-        seed: announcement.seed,
+        seed: match announcement.draws {
+            Draws::PublicSeed(seed) => Some(seed),
+            Draws::Committed(_) => None,
+        },
         agent_count: announcement.agents.len(),
         item_count: announcement.item_count,
         pair_count: announcement.pair_count,

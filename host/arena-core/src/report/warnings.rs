@@ -1,6 +1,6 @@
 //! What a reader should know before trusting a report.
 
-use crate::entry::Announcement;
+use crate::announcement::Announcement;
 use crate::statistics::Tally;
 use crate::statistics::bootstrap::BLOCKS_TRUSTED_MIN;
 use crate::statistics::inference::Rating;

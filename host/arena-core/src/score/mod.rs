@@ -13,6 +13,7 @@ pub mod numbers;
 
 use std::collections::BTreeSet;
 
+use crate::fault::Fault;
 use crate::price::Price;
 use crate::record::{MatchRecord, Outcome, TurnRecord};
 use crate::rules::breaks_reserve;
@@ -37,8 +38,7 @@ pub enum Prospect {
 }
 
 /// Moves beyond the own reserve, by class. They are counted in every regulation mode: refused
-/// attempts, the penalised move, and delivered ones. Attempts that were refused in a turn which
-/// then ended in a fault or a penalised move stand in no record and are not counted.
+/// attempts, the penalised move, and delivered ones. An illegal move is not one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     /// Offers beyond the own reserve.
@@ -287,13 +287,16 @@ fn attempts(record: &MatchRecord, role: Role, in_answer: bool) -> Attempts {
         }
         previous = Some(turn.by);
     }
-    match &record.outcome {
-        Outcome::Violated { by, action }
-            if *by == role && (!in_answer || previous == Some(role.other())) =>
-        {
+    let (by, penalised, illegal) = match &record.outcome {
+        Outcome::Violated { by, action } => (*by, Some(action), 0),
+        Outcome::Faulted { by, fault } => (*by, None, usize::from(*fault == Fault::IllegalMove)),
+        _ => return found,
+    };
+    if by == role && (!in_answer || previous == Some(role.other())) {
+        let refused = record.unfinished.len().saturating_sub(illegal);
+        for action in record.unfinished[..refused].iter().chain(penalised) {
             note_attempt(&mut found, record, role, action, standing);
         }
-        _ => {}
     }
     found
 }

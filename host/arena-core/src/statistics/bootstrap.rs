@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use crate::seed::Stream;
+use crate::seed::{Root, Stream};
 
 /// Coverage of every interval.
 pub const COVERAGE: f64 = 0.95;
@@ -80,7 +80,7 @@ impl Resamples {
             return Resamples { counts: Vec::new() };
         }
         let draw_one = |number: u32| {
-            let mut stream = Stream::derive(seed, "bootstrap", &[u64::from(number)]);
+            let mut stream = Stream::derive(Root::Seed(seed), "bootstrap", &[u64::from(number)]);
             let mut counts = vec![0_u32; present.len()];
             for _ in 0..blocks.len() {
                 counts[blocks[stream.below(blocks.len() as u64) as usize]] += 1;

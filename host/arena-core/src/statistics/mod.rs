@@ -132,7 +132,8 @@ impl fmt::Display for PairError {
 impl std::error::Error for PairError {}
 
 impl Tally {
-    /// Starts an empty tally for agents numbered from 0. `seed` is the root seed; it only
+    /// Starts an empty tally for agents numbered from 0. `seed` is
+    /// [`crate::draws::Draws::resampling_seed`]; it only
     /// moves the resampling, which draws from its own streams.
     pub fn new(agent_count: usize, seed: u64) -> Tally {
         let pairings = (agent_count * (agent_count + 1) / 2).max(1);

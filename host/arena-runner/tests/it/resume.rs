@@ -8,7 +8,7 @@ use arena_core::entry::{Announcement, Close, Entry};
 use arena_core::fault::{SeatError, VoidReason};
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::seat::Seat;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_log::plain::error::LogError;
 use arena_log::plain::path_in;
 use arena_log::plain::writer::LogWriter;
@@ -36,7 +36,7 @@ fn a_run_stopped_at_random_points_goes_on_to_the_same_bytes() {
     let wanted = stage.reference();
     let seats_in_all = 4 * stage.schedule.pair_count();
     for point in 0..POINTS {
-        let mut stream = Stream::derive(SEED, "stop", &[point]);
+        let mut stream = Stream::derive(Root::Seed(SEED), "stop", &[point]);
         let folder = folder();
         let mut pairs_before = 0;
         // Stops up to three times on the way, each time with another number of workers.
@@ -70,7 +70,7 @@ fn a_run_killed_at_random_bytes_goes_on_to_the_same_bytes() {
     let stage = Stage::new(10);
     let wanted = stage.reference();
     for point in 0..2 * POINTS {
-        let mut stream = Stream::derive(SEED, "kill", &[point]);
+        let mut stream = Stream::derive(Root::Seed(SEED), "kill", &[point]);
         let folder = folder();
         let mut left = wanted.clone();
         left.truncate(stream.below(wanted.len() as u64) as usize);

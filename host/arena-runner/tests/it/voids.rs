@@ -10,7 +10,7 @@ use arena_core::fault::{SeatError, VoidReason};
 use arena_core::record::VoidRecord;
 use arena_core::scenario::{Brief, Role};
 use arena_core::seat::{Seat, Usage};
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_core::turn::{End, Event, Reply};
 use arena_log::plain::path_in;
 use arena_runner::error::RunError;
@@ -193,7 +193,7 @@ fn a_killed_run_over_a_failing_host_keeps_the_voids_that_are_whole_and_the_same_
     failing(rough.path(), 1);
     let left = bytes(rough.path());
     for point in 0..20 {
-        let mut stream = Stream::derive(SEED, "kill", &[point]);
+        let mut stream = Stream::derive(Root::Seed(SEED), "kill", &[point]);
         let folder = tempfile::tempdir().expect("a folder for the test");
         let kept = stream.below(left.len() as u64) as usize;
         std::fs::write(path_in(folder.path()), &left[..kept]).expect("the disk works");
