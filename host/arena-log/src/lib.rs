@@ -5,4 +5,11 @@
 //!
 //! Not here: what an entry means, and whether a signer is to be trusted.
 
+pub mod hash;
+pub mod tree;
+pub mod note;
+pub mod key;
+pub mod checkpoint;
+mod text;
+
 pub mod plain;
