@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arena_core::config::Limits;
 use arena_core::fault::{Fault, SeatError, VoidReason};
 use arena_core::seat::Usage;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_llm::allowance::{Allowance, Budget};
 use arena_llm::model::LanguageModel;
 use wasmtime::StoreContextMut;
@@ -93,7 +93,7 @@ impl SeatState {
     /// Returns the seat's stream for `wasi:random`, which depends on the seat's seed alone.
     pub(crate) fn random(&mut self) -> &mut Stream {
         let seed = self.seed;
-        self.random.get_or_insert_with(|| Stream::derive(seed, "wasi-random", &[]))
+        self.random.get_or_insert_with(|| Stream::derive(Root::Seed(seed), "wasi-random", &[]))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arena_core::config::Limits;
 use arena_core::fault::SeatError;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_sandbox::{
     CompileBound, CompileLimits, CompileWorker, Grants, LoadError, Refusal, Sandbox, SandboxError,
 };
@@ -124,7 +124,7 @@ fn altered_components_are_refused_or_play_and_never_hurt_the_host() {
     let honest = Guest::default().component();
     let mut loaded = 0;
     for seed in 0..MUTANTS {
-        let mut draws = Stream::derive(seed, "mutant", &[]);
+        let mut draws = Stream::derive(Root::Seed(seed), "mutant", &[]);
         let mut bytes = honest.clone();
         for _ in 0..=draws.below(3) {
             let at = draws.below(bytes.len() as u64) as usize;

@@ -12,7 +12,7 @@ use arena_core::referee::{self, Played, Voided};
 use arena_core::rules::Rules;
 use arena_core::scenario::{Brief, Horizon, Item, Regulation, Role, RuleSet, Scenario};
 use arena_core::seat::Seat;
-use arena_core::seed::Stream;
+use arena_core::seed::{Root, Stream};
 use arena_core::turn::{Event, Move, Reply, Turn};
 use arena_sandbox::{Grants, GuestSeat, LoadedAgent, Sandbox};
 
@@ -231,7 +231,7 @@ fn play(subject: &Subject<'_>, situation: Situation) -> Result<Played, Voided> {
     };
     let seeds = {
         let address = [situation.role.index() as u64, situation.temper as u64];
-        let mut stream = Stream::derive(subject.seed, "check", &address);
+        let mut stream = Stream::derive(Root::Seed(subject.seed), "check", &address);
         [stream.bits(), stream.bits()]
     };
     let mut guest = seat(subject, situation.role, seeds[situation.role.index()])?;
@@ -265,7 +265,7 @@ fn odd_briefs(subject: &Subject<'_>, role: Role) -> Result<Finding, Voided> {
     let mut wrong = Vec::new();
     for number in 0..ODD_BRIEFS {
         let address = [role.index() as u64, number];
-        let mut stream = Stream::derive(subject.seed, "check-odd", &address);
+        let mut stream = Stream::derive(Root::Seed(subject.seed), "check-odd", &address);
         let brief = odd_brief(role, number, &mut stream, subject.params);
         let mut guest = seat(subject, role, brief.seed)?;
         if let Err(error) = drive(&mut guest, &brief, &mut stream, subject.limits) {
