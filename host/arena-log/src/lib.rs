@@ -7,9 +7,14 @@
 
 pub mod hash;
 pub mod tree;
+pub mod proof;
 pub mod note;
 pub mod key;
 pub mod checkpoint;
+pub mod cosignature;
+pub mod policy;
+pub mod policy_text;
+pub mod receipt;
 mod text;
 
 pub mod plain;

@@ -362,6 +362,11 @@ pub enum NoteError {
         /// What was needed.
         wanted: KeyKind,
     },
+    /// A cosignature states a time that none may state.
+    Time {
+        /// The time, in seconds since 1970.
+        time: u64,
+    },
     /// The key did not sign.
     Unsigned {
         /// Its name.
@@ -421,6 +426,7 @@ impl fmt::Display for NoteError {
                 let byte = wanted.byte();
                 write!(f, "`{vkey}` is not the key of {wanted_name} (kind 0x{byte:02x})")
             }
+            NoteError::Time { time } => write!(f, "a cosignature states the time {time}"),
             NoteError::Unsigned { name, key_id } => {
                 write!(f, "no signature of `{name}` (key id `{key_id}`)")
             }
