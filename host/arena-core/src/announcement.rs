@@ -54,6 +54,9 @@ pub struct AgentEntry {
 pub struct ModelEntry {
     /// The name that guests ask for.
     pub name: String,
+    /// Tokens of a prompt and its reply together, which guests may ask for: without it, a match
+    /// could not be executed again where the model is not at hand.
+    pub context_tokens: u32,
     /// SHA-256 of its manifest.
     pub sha256: [u8; 32],
 }
