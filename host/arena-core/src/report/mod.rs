@@ -215,6 +215,22 @@ impl Report {
             rows,
         }
     }
+
+    /// Returns the report as one JSON document that leaves nothing out: what is published as
+    /// `results.json`, byte for byte. `complete` says whether the log has its close.
+    ///
+    /// Keys stand in the order of the fields here, whatever else is built into the program.
+    pub fn document(&self, complete: bool) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            complete: bool,
+            report: &'a Report,
+        }
+        let mut text = serde_json::to_string_pretty(&Document { complete, report: self })
+            .expect("a report has no maps with odd keys");
+        text.push('\n');
+        text
+    }
 }
 
 fn header(announcement: &Announcement, tally: &Tally) -> Header {

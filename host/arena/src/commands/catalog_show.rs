@@ -5,6 +5,7 @@ use std::path::Path;
 use arena_core::catalog::{self, Catalog};
 use arena_core::hexadecimal::hex;
 use arena_core::price::Price;
+use arena_core::seed::Root;
 
 use crate::cli::CatalogShowArgs;
 use crate::error::{CliError, Complaint};
@@ -45,18 +46,18 @@ pub fn run(args: &CatalogShowArgs) -> Result<(), CliError> {
 
 fn load(args: &CatalogShowArgs) -> Result<Catalog, CliError> {
     let items = args.items.unwrap_or(ITEMS);
-    let seed = args.seed.unwrap_or(1);
+    let root = Root::Seed(args.seed.unwrap_or(1));
     match args.catalog.as_str() {
         "synthetic" => {
             refuse(args.factor.is_some(), "--factor", "synthetic")?;
             let infeasible_milli = args.infeasible_milli.unwrap_or(INFEASIBLE_MILLI);
-            Ok(catalog::synthetic::generate(items, infeasible_milli, seed))
+            Ok(catalog::synthetic::generate(items, infeasible_milli, root))
         }
         "uniform" => {
             refuse(args.factor.is_some(), "--factor", "uniform")?;
             refuse(args.infeasible_milli.is_some(), "--infeasible-milli", "uniform")?;
             let [low, high] = UNIFORM_RESERVES;
-            Ok(catalog::uniform::generate(items, low, high, seed))
+            Ok(catalog::uniform::generate(items, low, high, root))
         }
         folder => {
             refuse(args.items.is_some(), "--items", "folder")?;

@@ -9,6 +9,7 @@ use arena_core::referee;
 use arena_core::rules::Rules;
 use arena_core::schedule::{self, PairPlan};
 use arena_core::seat::Seat;
+use arena_core::seed::Root;
 use arena_sandbox::{Grants, GuestSeat, Sandbox};
 use serde_json::json;
 
@@ -29,9 +30,10 @@ const ITEMS_MIN: u32 = 100;
 pub fn run(args: &MatchArgs) -> Result<(), CliError> {
     let config = config(args)?;
     let catalog = catalog(args, &config)?;
-    let scenario = catalog::draw_scenario(&config, &catalog, args.seed, args.item, 0);
+    let root = Root::Seed(args.seed);
+    let scenario = catalog::draw_scenario(&config, &catalog, root, args.item, 0);
     let rules = Rules::new(&config.rules, &config.limits);
-    let seeds = schedule::seat_seeds(args.seed, 0)[0];
+    let seeds = schedule::seat_seeds(root, 0)[0];
     let sandbox = sandbox::open(&config.limits, NonZeroUsize::MIN)?;
     let mut buyer = seat(&sandbox, &args.buyer, seeds[0])?;
     let mut seller = seat(&sandbox, &args.seller, seeds[1])?;
@@ -124,7 +126,7 @@ fn config(args: &MatchArgs) -> Result<TournamentConfig, CliError> {
 fn catalog(args: &MatchArgs, config: &TournamentConfig) -> Result<Catalog, CliError> {
     let catalog = match &args.catalog {
         Some(folder) => inputs::amazon(folder)?,
-        None => inputs::generate(&config.catalog.kind, args.seed),
+        None => inputs::generate(&config.catalog.kind, Root::Seed(args.seed)),
     };
     if args.item as usize >= catalog.entries.len() {
         let fact = format!("the catalog has items 0 to {}", catalog.entries.len() - 1);
