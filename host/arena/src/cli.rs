@@ -60,9 +60,18 @@ const RUN_HELP: &str = "\
 Interrupted by Ctrl-C or killed, the same command goes on where the log ends. The log is
 byte-identical however often that happens and however many workers play.
 
+With a seed, anyone can repeat the draws, and anyone can predict them. Without one they come
+from a secret that the log commits to first and shows last; contributions of entrants and a
+round of a random beacon, both announced first and added by a later run, keep the organiser
+from choosing it.
+
+A key or secret that no file gives is made and kept in DIR/private, which is not for others
+while the tournament runs. The password of an encrypted key goes into ARENA_KEY_PASSWORD.
+
 Examples:
   arena tournament run tournaments/smoke.toml
   arena tournament run tournaments/amazon.toml --workers 8 --seed 7 --out results/amazon-7
+  arena tournament run open.toml --key organiser.pem --beacon round.json --contribution ann.hex
 
 Exit codes:
   0    played and printed
@@ -75,22 +84,38 @@ const SHOW_HELP: &str = "\
 Examples:
   arena tournament show arena-out/smoke-1
   arena tournament show arena-out/smoke-1 --pair 17
-  arena tournament show arena-out/smoke-1/log.arena --json";
+  arena tournament show arena-out/smoke-1 --json";
 
 /// `arena tournament run`
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The tournament file (TOML)
     pub file: PathBuf,
-    /// Folder for the log; what it holds is continued [default: arena-out/NAME-SEED]
+    /// Folder for the log; what it holds is continued [default: arena-out/NAME-SEED, or
+    /// arena-out/NAME without a seed]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Matches played at the same time [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
-    /// Root seed of every draw, in place of the file's
+    /// Public seed of every draw, in place of the file's or of a secret
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
+    /// Sign the log with this key (PEM) [default: DIR/private/key.pem]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Draw from this secret, 64 hexadecimal digits [default: DIR/private/secret]
+    #[arg(long, value_name = "FILE")]
+    pub secret: Option<PathBuf>,
+    /// The announced round of the random beacon, as drand's HTTP API gives it (JSON)
+    #[arg(long, value_name = "FILE")]
+    pub beacon: Option<PathBuf>,
+    /// An entrant's contribution to the draws, 64 hexadecimal digits; may be given often
+    #[arg(long = "contribution", value_name = "FILE")]
+    pub contributions: Vec<PathBuf>,
+    /// Draw without the contributions that no file opens; the log shows which
+    #[arg(long)]
+    pub skip_unopened: bool,
     /// AmazonHistoryPrice folder, in place of the file's
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
@@ -105,7 +130,7 @@ pub struct RunArgs {
 /// `arena tournament show`
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The log: its file, or the folder that holds it
+    /// The folder of the log
     pub log: PathBuf,
     /// Print both matches of this pair, turn by turn, instead of the tables
     #[arg(long, value_name = "N")]
