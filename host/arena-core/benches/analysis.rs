@@ -7,11 +7,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::config::{
-    AgentConfig, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig, Limits, OpenerConfig,
-    RulesConfig, ScheduleKind, Split, TournamentConfig,
+    AgentConfig, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig, Limits, LogConfig,
+    OpenerConfig, RulesConfig, ScheduleKind, Split, TournamentConfig,
 };
-use arena_core::entry::{AgentEntry, Announcement};
+use arena_core::draws::Draws;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::report::{Report, ReportOptions};
@@ -36,10 +37,13 @@ fn config() -> TournamentConfig {
         candidate: false,
         models: Vec::new(),
         training: false,
+        submission: None,
     };
     TournamentConfig {
         name: "bench".to_owned(),
-        seed: 1,
+        seed: Some(1),
+        beacon_round: None,
+        log: LogConfig { origin: None, checkpoint_every: 4_096 },
         schedule: ScheduleKind::RoundRobin,
         self_play: false,
         // 66 pairings of 930 items, 17 times, are just over a million pairs.
@@ -73,16 +77,19 @@ fn announcement() -> Announcement {
         name: format!("agent-{number}"),
         component_sha256: [u8::try_from(number).expect("few agents"); 32],
         params: String::new(),
+        submission: None,
     };
     Announcement {
         name: "bench".to_owned(),
         config_toml: String::new(),
-        seed: 1,
+        draws: Draws::PublicSeed(1),
         engine: String::new(),
+        models: Vec::new(),
         agents: (0..AGENTS).map(entry).collect(),
         catalog_sha256: [0; 32],
         item_count: ITEMS,
         pair_count: PAIRS,
+        checkpoint_every: 4_096,
     }
 }
 
@@ -113,6 +120,7 @@ fn record(plan: &PairPlan, leg: u8) -> MatchRecord {
         horizon: Horizon { turn_limit: TURNS, hidden: false },
         seeds: [0, 0],
         turns: turns.collect(),
+        unfinished: Vec::new(),
         outcome: if agreed { Outcome::Deal { price } } else { Outcome::TimedOut },
         usage: [Usage::default(), Usage::default()],
     }
@@ -132,7 +140,7 @@ fn look_up_the_schedule(criterion: &mut Criterion) {
     group.bench_function("seat seeds of 10^6 pairs", |bencher| {
         bencher.iter(|| {
             for index in 0..PAIRS {
-                black_box(seat_seeds(1, index));
+                black_box(seat_seeds(Root::Seed(1), index));
             }
         });
     });

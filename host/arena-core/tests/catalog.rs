@@ -8,6 +8,7 @@ use arena_core::catalog::{
 use arena_core::config::{Split, TournamentConfig};
 use arena_core::price::Price;
 use arena_core::scenario::{Horizon, Item, Role};
+use arena_core::seed::Root;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -48,7 +49,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 
 #[test]
 fn a_synthetic_catalog_never_changes() {
-    let catalog = synthetic::generate(200, 150, 7);
+    let catalog = synthetic::generate(200, 150, Root::Seed(7));
     let first = &catalog.entries[0];
     let shown = format!(
         "{} | {} | {} | {} | {} | B {} | C {}",
@@ -72,14 +73,14 @@ fn a_synthetic_catalog_never_changes() {
 
 #[test]
 fn a_uniform_catalog_never_changes() {
-    let catalog = uniform::generate(200, Price(1_000), Price(20_000), 7);
+    let catalog = uniform::generate(200, Price(1_000), Price(20_000), Root::Seed(7));
     let expected = "0ea5c69b5fc56a8cc450f6af080ad7831a985d371f98939c120e6a32f5a3ef29";
     assert_eq!(hex(&catalog.sha256()), expected);
 }
 
 #[test]
 fn a_catalogs_identity_is_the_hash_of_its_borsh_bytes() {
-    let catalog = synthetic::generate(20, 150, 7);
+    let catalog = synthetic::generate(20, 150, Root::Seed(7));
     let bytes = borsh::to_vec(&catalog).expect("memory does not fail");
     assert_eq!(hex(&catalog.sha256()), hex(&Sha256::digest(&bytes)));
     let mut changed = catalog.clone();
@@ -89,7 +90,7 @@ fn a_catalogs_identity_is_the_hash_of_its_borsh_bytes() {
 
 #[test]
 fn synthetic_prices_are_distributed_like_the_published_ones() {
-    let catalog = synthetic::generate(20_000, 0, 1);
+    let catalog = synthetic::generate(20_000, 0, Root::Seed(1));
     let dollars = |price: Price| f64::from(price.cents()) / 100.0;
     let logs: Vec<f64> =
         catalog.entries.iter().map(|entry| dollars(entry.item.list_price).ln()).collect();
@@ -126,7 +127,7 @@ fn exactly_the_declared_share_of_synthetic_items_has_no_deal() {
     for (items, infeasible_milli, expected) in
         [(1_000, 150, 150), (1_000, 0, 0), (1_000, 1_000, 1_000), (7, 150, 1), (3, 150, 0)]
     {
-        let catalog = synthetic::generate(items, infeasible_milli, 3);
+        let catalog = synthetic::generate(items, infeasible_milli, Root::Seed(3));
         let infeasible = catalog.entries.iter().filter(|entry| !is_feasible(entry)).count();
         assert_eq!(infeasible, expected, "{items} items, {infeasible_milli} thousandths");
     }
@@ -134,7 +135,7 @@ fn exactly_the_declared_share_of_synthetic_items_has_no_deal() {
 
 #[test]
 fn about_half_of_all_uniform_items_have_no_deal() {
-    let catalog = uniform::generate(10_000, Price(0), Price(10_000), 3);
+    let catalog = uniform::generate(10_000, Price(0), Price(10_000), Root::Seed(3));
     let feasible = catalog.entries.iter().filter(|entry| is_feasible(entry)).count();
     assert!((4_800..5_200).contains(&feasible), "{feasible}");
 }
@@ -148,7 +149,7 @@ proptest! {
         infeasible in 0_u32..=1_000,
         seed: u64,
     ) {
-        let catalog = synthetic::generate(items, infeasible, seed);
+        let catalog = synthetic::generate(items, infeasible, Root::Seed(seed));
         prop_assert_eq!(catalog.entries.len(), items as usize);
         let ids: BTreeSet<_> = catalog.entries.iter().map(|entry| &entry.item.id).collect();
         prop_assert_eq!(ids.len(), items as usize);
@@ -171,7 +172,7 @@ proptest! {
         seed: u64,
     ) {
         let (low, high) = (Price(low), Price(low + width));
-        for entry in uniform::generate(items, low, high, seed).entries {
+        for entry in uniform::generate(items, low, high, Root::Seed(seed)).entries {
             prop_assert_eq!(entry.item.list_price, high);
             for reserve in [fixed(&entry), entry.cost] {
                 prop_assert!((low..=high).contains(&reserve));
@@ -181,8 +182,8 @@ proptest! {
 
     #[test]
     fn both_parts_together_are_the_catalog(items in 1_u32..300, seed: u64) {
-        let catalog = synthetic::generate(items, 150, 1);
-        let part = |split| match catalog.select(split, None, seed) {
+        let catalog = synthetic::generate(items, 150, Root::Seed(1));
+        let part = |split| match catalog.select(split, None, Root::Seed(seed)) {
             Ok(selected) => selected.entries,
             Err(error) => {
                 assert_eq!(error, CatalogError::Empty);
@@ -198,30 +199,31 @@ proptest! {
 
     #[test]
     fn a_sample_keeps_the_order_and_depends_on_the_seed_alone(sample in 1_u32..=50, seed: u64) {
-        let catalog = synthetic::generate(50, 150, 1);
-        let selected = catalog.select(Split::All, Some(sample), seed).expect("there are enough");
+        let catalog = synthetic::generate(50, 150, Root::Seed(1));
+        let selected = catalog.select(Split::All, Some(sample), Root::Seed(seed)).expect("there are enough");
         prop_assert_eq!(selected.entries.len(), sample as usize);
         let place = |entry: &CatalogEntry| catalog.entries.iter().position(|other| other == entry);
         let places: Vec<_> = selected.entries.iter().map(place).collect();
         prop_assert!(places.is_sorted() && places[0].is_some());
-        let again = catalog.select(Split::All, Some(sample), seed).expect("there are enough");
+        let again = catalog.select(Split::All, Some(sample), Root::Seed(seed)).expect("there are enough");
         prop_assert_eq!(selected, again);
     }
 }
 
 #[test]
 fn a_sample_larger_than_its_part_is_refused() {
-    let catalog = synthetic::generate(50, 150, 1);
+    let catalog = synthetic::generate(50, 150, Root::Seed(1));
     let expected = CatalogError::SampleTooLarge { sample: 51, available: 50 };
-    assert_eq!(catalog.select(Split::All, Some(51), 0), Err(expected));
+    assert_eq!(catalog.select(Split::All, Some(51), Root::Seed(0)), Err(expected));
     let nothing = Catalog { name: "empty".to_owned(), entries: Vec::new() };
-    assert_eq!(nothing.select(Split::All, None, 0), Err(CatalogError::Empty));
+    assert_eq!(nothing.select(Split::All, None, Root::Seed(0)), Err(CatalogError::Empty));
 }
 
 #[test]
 fn another_seed_draws_another_sample() {
-    let catalog = synthetic::generate(500, 150, 1);
-    let select = |seed| catalog.select(Split::All, Some(20), seed).expect("there are enough");
+    let catalog = synthetic::generate(500, 150, Root::Seed(1));
+    let select =
+        |seed| catalog.select(Split::All, Some(20), Root::Seed(seed)).expect("there are enough");
     assert_ne!(select(1), select(2));
 }
 
@@ -237,7 +239,7 @@ const SYNTHETIC: &str = "kind = 'synthetic'\nitems = 50";
 
 /// One item with a list price of $1.01 whose budget is a share of it.
 fn factor_catalog() -> Catalog {
-    let mut catalog = synthetic::generate(1, 0, 1);
+    let mut catalog = synthetic::generate(1, 0, Root::Seed(1));
     catalog.entries[0].item.list_price = Price(101);
     catalog.entries[0].budget = Budget::Factor;
     catalog
@@ -246,8 +248,8 @@ fn factor_catalog() -> Catalog {
 #[test]
 fn a_scenario_takes_its_item_and_fixed_values_from_the_catalog() {
     let config = config("opener = 'seller'\nhorizon = { turns = 9 }", SYNTHETIC);
-    let catalog = synthetic::generate(50, 150, 1);
-    let scenario = draw_scenario(&config, &catalog, 5, 31, 2);
+    let catalog = synthetic::generate(50, 150, Root::Seed(1));
+    let scenario = draw_scenario(&config, &catalog, Root::Seed(5), 31, 2);
     let entry = &catalog.entries[31];
     assert_eq!(scenario.item, entry.item);
     assert_eq!((scenario.budget, scenario.cost), (fixed(entry), entry.cost));
@@ -261,7 +263,7 @@ fn a_budget_is_rounded_up_to_the_cent() {
         |factor| format!("kind = 'amazon-history-price'\nfolder = 'p'\nbudget_factor = {factor}");
     let budget = |factor| {
         let config = config("", &amazon(factor));
-        draw_scenario(&config, &factor_catalog(), 0, 0, 0).budget
+        draw_scenario(&config, &factor_catalog(), Root::Seed(0), 0, 0).budget
     };
     assert_eq!(budget("0.8"), Price(81), "0.8 of $1.01 is 80.8 cents");
     assert_eq!(budget("1"), Price(101));
@@ -278,7 +280,7 @@ fn drawn_factors_cover_their_range_evenly() {
     catalog.entries[0].item.list_price = Price(1_000);
     let mut counts = [0_u32; 10];
     for repetition in 0..5_000 {
-        let budget = draw_scenario(&config, &catalog, 3, 0, repetition).budget;
+        let budget = draw_scenario(&config, &catalog, Root::Seed(3), 0, repetition).budget;
         counts[budget.cents() as usize - 400] += 1;
     }
     assert!(counts.iter().all(|count| (400..600).contains(count)), "{counts:?}");
@@ -287,8 +289,9 @@ fn drawn_factors_cover_their_range_evenly() {
 #[test]
 fn a_drawn_opener_is_either_side_about_as_often() {
     let config = config("opener = 'drawn'", SYNTHETIC);
-    let catalog = synthetic::generate(50, 150, 1);
-    let scenarios = (0..2_000).map(|repetition| draw_scenario(&config, &catalog, 3, 0, repetition));
+    let catalog = synthetic::generate(50, 150, Root::Seed(1));
+    let scenarios =
+        (0..2_000).map(|repetition| draw_scenario(&config, &catalog, Root::Seed(3), 0, repetition));
     let buyers = scenarios.filter(|scenario| scenario.opener == Role::Buyer).count();
     assert!((900..1_100).contains(&buyers), "{buyers}");
 }
@@ -296,11 +299,11 @@ fn a_drawn_opener_is_either_side_about_as_often() {
 #[test]
 fn a_hidden_horizon_is_geometric_up_to_its_cap() {
     let config = config("horizon = { mean_turns = 4, max_turns = 12 }", SYNTHETIC);
-    let catalog = synthetic::generate(50, 150, 1);
+    let catalog = synthetic::generate(50, 150, Root::Seed(1));
     let draws = 20_000;
     let mut counts = [0_u32; 13];
     for repetition in 0..draws {
-        let horizon = draw_scenario(&config, &catalog, 3, 0, repetition).horizon;
+        let horizon = draw_scenario(&config, &catalog, Root::Seed(3), 0, repetition).horizon;
         assert!(horizon.hidden);
         counts[horizon.turn_limit as usize] += 1;
     }
@@ -317,10 +320,10 @@ fn a_hidden_horizon_is_geometric_up_to_its_cap() {
 #[test]
 fn scenarios_differ_by_item_repetition_and_seed_only() {
     let config = config("horizon = { mean_turns = 500, max_turns = 1000 }", SYNTHETIC);
-    let mut catalog = synthetic::generate(2, 0, 1);
+    let mut catalog = synthetic::generate(2, 0, Root::Seed(1));
     catalog.entries[1] = catalog.entries[0].clone();
     let turns = |seed, item, repetition| {
-        draw_scenario(&config, &catalog, seed, item, repetition).horizon.turn_limit
+        draw_scenario(&config, &catalog, Root::Seed(seed), item, repetition).horizon.turn_limit
     };
     let drawn = [turns(1, 0, 0), turns(2, 0, 0), turns(1, 1, 0), turns(1, 0, 1)];
     assert_eq!(drawn, [turns(1, 0, 0), turns(2, 0, 0), turns(1, 1, 0), turns(1, 0, 1)]);

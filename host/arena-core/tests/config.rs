@@ -5,15 +5,15 @@ use arena_core::config::limits::{
 };
 use arena_core::config::{
     AgentConfig, CONFIG_BYTES_MAX, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig,
-    Limits, ModelConfig, NAME_BYTES_MAX, OpenerConfig, RulesConfig, ScheduleKind, Split,
-    TournamentConfig,
+    Limits, LogConfig, ModelConfig, NAME_BYTES_MAX, OpenerConfig, RulesConfig, ScheduleKind, Split,
+    TournamentConfig, is_origin,
 };
-use arena_core::entry::Entry;
-use arena_core::fault::Fault;
+use arena_core::entry::TournamentId;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Regulation, Role, RuleSet};
 use arena_core::seat::{ModelCall, Usage};
+use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use proptest::prelude::*;
 
@@ -66,6 +66,10 @@ model_calls = 11
 model_input_tokens = 12
 model_output_tokens = 13
 
+[log]
+origin = "arena.example/2027-spring"
+checkpoint_every = 512
+
 [[models]]
 name = "small"
 script = "scripts/small.toml"
@@ -77,6 +81,7 @@ params = "beta=2"
 candidate = true
 models = ["small"]
 training = true
+submission = "signed/new.txt"
 
 [[agents]]
 name = "old"
@@ -96,7 +101,12 @@ fn catalog_of(table: &str) -> CatalogConfig {
 fn every_key_reaches_its_field() {
     let expected = TournamentConfig {
         name: "every-key_1.0".to_owned(),
-        seed: u64::MAX,
+        seed: Some(u64::MAX),
+        beacon_round: None,
+        log: LogConfig {
+            origin: Some("arena.example/2027-spring".to_owned()),
+            checkpoint_every: 512,
+        },
         schedule: ScheduleKind::Gauntlet,
         self_play: true,
         repetitions: 3,
@@ -142,6 +152,7 @@ fn every_key_reaches_its_field() {
                 candidate: true,
                 models: vec!["small".to_owned()],
                 training: true,
+                submission: Some("signed/new.txt".to_owned()),
             },
             AgentConfig {
                 name: "old".to_owned(),
@@ -150,6 +161,7 @@ fn every_key_reaches_its_field() {
                 candidate: false,
                 models: Vec::new(),
                 training: false,
+                submission: None,
             },
         ],
     };
@@ -159,7 +171,9 @@ fn every_key_reaches_its_field() {
 #[test]
 fn a_plain_file_gets_the_defaults_of_the_standard_rules() {
     let config = parse(PLAIN);
-    assert_eq!((config.seed, config.repetitions, config.self_play), (0, 1, false));
+    assert_eq!((config.seed, config.beacon_round), (None, None), "draws are committed");
+    assert_eq!(config.log, LogConfig { origin: None, checkpoint_every: 4_096 });
+    assert_eq!((config.repetitions, config.self_play), (1, false));
     assert_eq!(config.schedule, ScheduleKind::RoundRobin);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.models, []);
@@ -175,6 +189,28 @@ fn a_plain_file_gets_the_defaults_of_the_standard_rules() {
     );
     let kind = CatalogKind::Synthetic { items: 10, infeasible_milli: 150 };
     assert_eq!(config.catalog, CatalogConfig { kind, split: Split::All, sample: None });
+}
+
+#[test]
+fn committed_draws_may_name_a_round_of_the_beacon() {
+    let round = |text: &str| parse(&format!("{PLAIN}{text}")).beacon_round;
+    assert_eq!(round("[draws]\nbeacon_round = 1\n"), Some(1));
+    assert_eq!(round("[draws]\nbeacon_round = 18446744073709551615\n"), Some(u64::MAX));
+    assert_eq!(round("[draws]\n"), None);
+}
+
+#[test]
+fn heads_are_signed_at_multiples_of_whole_tiles() {
+    let log = |text: &str| parse(&format!("{PLAIN}[log]\n{text}\n")).log;
+    for every in [256, 512, 1 << 20] {
+        assert_eq!(log(&format!("checkpoint_every = {every}")).checkpoint_every, every);
+    }
+    let longest = "o".repeat(255);
+    for origin in ["a", "arena.example/2027-spring", "x!\"#$%&'()*,-./:;<=>?@[\\]^_`{|}~", &longest]
+    {
+        assert!(is_origin(origin), "{origin}");
+        assert_eq!(log(&format!("origin = '''{origin}'''")).origin.as_deref(), Some(origin));
+    }
 }
 
 #[test]
@@ -325,7 +361,8 @@ fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
         opener: Role::Seller,
         horizon: Horizon { turn_limit: shape.turn_limit, hidden: true },
         seeds: [u64::MAX; 2],
-        turns: vec![turn; shape.turn_limit as usize + 1],
+        turns: vec![turn; shape.turn_limit as usize],
+        unfinished: vec![accept; attempts],
         outcome: Outcome::Violated { by: Role::Seller, action: accept },
         usage: [usage(vec![u64::MAX; acts]), usage(Vec::new())],
     }
@@ -348,13 +385,12 @@ proptest! {
             ..Limits::default()
         };
         let shape = MatchShape { turn_limit, retries, models, training };
-        let mut record = largest_match(&limits, shape);
+        let record = largest_match(&limits, shape);
         let bound = limits.match_bytes_bound(shape);
-        let bytes = Entry::Match(record.clone()).encode().len() as u64;
+        let transcript = Transcript { tournament: TournamentId([0; 32]), nonce: [0; 32], record };
+        let bytes = transcript.encode().len() as u64;
         prop_assert!(bytes <= bound, "{bytes} bytes, bound {bound}");
         prop_assert!(bound <= bytes + bytes / 4 + 256, "{bytes} bytes, loose bound {bound}");
-        record.outcome = Outcome::Faulted { by: Role::Seller, fault: Fault::ModelBudget };
-        prop_assert!(Entry::Match(record).encode().len() as u64 <= bound);
     }
 
     #[test]

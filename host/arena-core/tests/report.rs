@@ -1,13 +1,15 @@
 //! Whole reports: their shape, their order, and that odd results leave no NaN in them.
 
+use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::catalog::uniform;
-use arena_core::entry::{AgentEntry, Announcement};
+use arena_core::draws::Draws;
 use arena_core::fault::Fault;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::report::{Report, ReportOptions};
 use arena_core::scenario::{Horizon, Role};
 use arena_core::seat::Usage;
+use arena_core::seed::Root;
 use arena_core::statistics::Tally;
 use arena_core::statistics::metric::Metric;
 use arena_core::statistics::reference::SECOND_BEST_UNIFORM;
@@ -21,16 +23,19 @@ fn announcement(names: &[&str], config_toml: &str) -> Announcement {
         name: (*name).to_owned(),
         component_sha256: [u8::try_from(place).expect("few agents"); 32],
         params: String::new(),
+        submission: None,
     };
     Announcement {
         name: "test".to_owned(),
         config_toml: config_toml.to_owned(),
-        seed: 3,
+        draws: Draws::PublicSeed(3),
         engine: String::new(),
+        models: Vec::new(),
         agents: names.iter().enumerate().map(entry).collect(),
         catalog_sha256: [0; 32],
         item_count: 50,
         pair_count: 500,
+        checkpoint_every: 4_096,
     }
 }
 
@@ -49,6 +54,7 @@ fn pair(item_index: u32, agents: [u16; 2], outcomes: [Outcome; 2]) -> [MatchReco
         horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [0, 0],
         turns: Vec::new(),
+        unfinished: Vec::new(),
         outcome: outcomes[usize::from(leg)],
         usage: [Usage::default(), Usage::default()],
     })
@@ -168,7 +174,7 @@ fn the_linear_equilibrium_is_at_the_second_best_line() {
     // Chatterjee and Samuelson 1983: with reserves uniform on [0, 1] and the price half way
     // between the offers, the buyer offers 2v/3 + 1/12 and the seller asks 2c/3 + 1/4; they
     // trade where the offer is not below, which is where v - c is at least 1/4.
-    let catalog = uniform::generate(20_000, Price(0), Price(1_000_000), 1);
+    let catalog = uniform::generate(20_000, Price(0), Price(1_000_000), Root::Seed(1));
     let mut tally = Tally::new(2, 0);
     for (item, entry) in (0_u32..).zip(&catalog.entries) {
         let budget = entry.budget.at_factor(entry.item.list_price, 1_000);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use arena_core::config::TournamentConfig;
 use arena_core::schedule::{PAIRS_MAX, Schedule, ScheduleError, seat_seeds};
+use arena_core::seed::Root;
 use proptest::prelude::*;
 
 /// Settings of a schedule. Agents are marked as candidates by a star.
@@ -168,9 +169,9 @@ fn seats_are_seeded_with_the_first_draws_of_the_pairs_stream() {
     // The numbers of the test vector `7, pair, [12]` of the module `seed`.
     let expected =
         [[0xd5aa15ddc2f65f89, 0xaf102e95c0ca3b90], [0x513e03396d4b1617, 0xb392a58e48544a3c]];
-    assert_eq!(seat_seeds(7, 12), expected);
-    assert_ne!(seat_seeds(7, 13), expected);
-    assert_ne!(seat_seeds(8, 12), expected);
+    assert_eq!(seat_seeds(Root::Seed(7), 12), expected);
+    assert_ne!(seat_seeds(Root::Seed(7), 13), expected);
+    assert_ne!(seat_seeds(Root::Seed(8), 12), expected);
 }
 
 fn setups() -> impl Strategy<Value = (Setup, u32)> {

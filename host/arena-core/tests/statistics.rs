@@ -27,6 +27,7 @@ fn leg(item_index: u32, leg: u8, agents: [u16; 2], outcome: Outcome) -> MatchRec
         horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [0, 0],
         turns: Vec::new(),
+        unfinished: Vec::new(),
         outcome,
         usage: [Usage::default(), Usage::default()],
     }

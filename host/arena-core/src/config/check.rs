@@ -13,8 +13,9 @@ use super::limits::{self, MATCH_BYTES_MAX, MatchShape};
 use super::parse::{Given, RawConfig, RawDraws, RawHorizon, RawLimits, RawLog, RawRules};
 use super::values::{check_name, check_origin, number, number_or};
 use super::{
-    AMAZON_TURNS, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MAX, CHECKPOINT_STEP, CONFIG_BYTES_MAX, ConfigError, HorizonConfig, Limits, LogConfig, OpenerConfig,
-    REPETITIONS_MAX, RETRIES_MAX, RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
+    AMAZON_TURNS, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MAX, CHECKPOINT_STEP, CONFIG_BYTES_MAX,
+    ConfigError, HorizonConfig, Limits, LogConfig, OpenerConfig, REPETITIONS_MAX, RETRIES_MAX,
+    RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
 };
 
 pub(super) type Checked<T> = Result<T, Mistake>;
@@ -81,8 +82,9 @@ fn check_beacon(raw: Option<RawDraws>, seed: &Given<i128>) -> Checked<Option<u64
     };
     if seed.is_some() {
         let message = "`beacon_round` has no effect on a public seed".to_owned();
-        return Err(Mistake::at(given.span(), message)
-            .hint("leave it out, or leave `seed` out".to_owned()));
+        return Err(
+            Mistake::at(given.span(), message).hint("leave it out, or leave `seed` out".to_owned())
+        );
     }
     number(&given, 1..=u64::MAX).map(Some)
 }
@@ -242,7 +244,8 @@ fn check_match_bytes(config: &TournamentConfig, limits_span: Range<usize>) -> Ch
         return Ok(());
     }
     let message = format!(
-        "a match could take `{bytes}` bytes of the log, an entry holds `{MATCH_BYTES_MAX}`"
+        "a match could take `{bytes}` bytes of the log, a transcript has at most \
+         `{MATCH_BYTES_MAX}`"
     );
     let hint = "lower `talk_bytes`, `trace_bytes`, `host_calls`, `model_calls` or the turns";
     Err(Mistake::at(limits_span, message).hint(hint.to_owned()))

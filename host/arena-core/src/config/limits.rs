@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::config::{HorizonConfig, RulesConfig};
 
-/// Largest encoded match in bytes, with the entry's header. Settings under which a match
+/// Largest transcript of a match in bytes, with its header. Settings under which a match
 /// could be larger are refused.
 pub const MATCH_BYTES_MAX: u64 = 4 << 20;
 /// Longest reply of a language model in bytes, whatever its number of tokens.
@@ -115,7 +115,7 @@ impl MatchShape {
     }
 }
 
-/// Bytes of an encoded match that no setting changes, rounded up.
+/// Bytes of a transcript that no setting changes, rounded up.
 const FIXED_BYTES: u64 = 256;
 /// Bytes of a turn besides its talk and its refused moves, rounded up.
 const TURN_BYTES: u64 = 32;
@@ -129,7 +129,7 @@ const MODEL_CALL_BYTES: u64 = 128;
 const LENGTH_BYTES: u64 = 4;
 
 impl Limits {
-    /// Returns a bound on the bytes of one encoded match.
+    /// Returns a bound on the bytes of one match's transcript.
     pub fn match_bytes_bound(&self, shape: MatchShape) -> u64 {
         let attempts = u64::from(shape.retries) + 1;
         let turn =

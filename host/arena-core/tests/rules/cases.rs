@@ -74,6 +74,8 @@ struct Reading {
     answers: [Vec<Result<Reply, SeatError>>; 2],
     /// The turns that must be in the record.
     turns: Vec<TurnRecord>,
+    /// What was tried in the turn that a fault or a violation ended.
+    unfinished: Vec<Move>,
     /// Lines that no seat can bring about, with the number of turns before them.
     impossible: Vec<(usize, Role, Move, Illegal)>,
 }
@@ -94,6 +96,7 @@ fn check(label: &str, case: &Case) {
     }
     let Ok(played) = played else { return };
     assert_eq!(played.turns, reading.turns, "{label}");
+    assert_eq!(played.unfinished, reading.unfinished, "{label}");
 
     let record = record_of(&scenario, &played);
     assert_eq!(replay(&rules, &record), Ok(()), "{label}");
@@ -157,11 +160,16 @@ fn read_lines(label: &str, rules: &Rules, scenario: &Scenario, lines: &[Line]) -
                 let (refused, talk) = (std::mem::take(&mut refused), String::new());
                 TurnRecord { by, refused, action: Move::Reject, talk, belief: None }
             }
-            Judgement::Penalised | Judgement::Illegal(_) => continue,
+            Judgement::Penalised => continue,
+            Judgement::Illegal(_) => {
+                refused.push(action);
+                continue;
+            }
         };
         position.deliver(by, turn.action);
         reading.turns.push(turn);
     }
+    reading.unfinished = refused;
     reading
 }
 

@@ -50,7 +50,10 @@ fn belief() -> impl Strategy<Value = Option<Belief>> {
 fn answer() -> impl Strategy<Value = Answer> {
     let reply = (action(), talk(), belief())
         .prop_map(|(action, talk, belief)| Ok(Reply { action, talk, belief }));
-    let fault = select(&Fault::ALL[..]).prop_map(|fault| Err(SeatError::Fault(fault)));
+    // Whether a move is legal is the referee's to say, not a seat's.
+    let faults: Vec<Fault> =
+        Fault::ALL.into_iter().filter(|fault| *fault != Fault::IllegalMove).collect();
+    let fault = select(faults).prop_map(|fault| Err(SeatError::Fault(fault)));
     prop_oneof![30 => reply, 1 => fault]
 }
 
@@ -94,6 +97,8 @@ enum Change {
     Talk(usize, String),
     Refuse(usize, Move),
     Unrefuse(usize),
+    Try(usize, Move),
+    Untry(usize),
     Belief(usize, Option<Belief>),
     Remove(usize),
     Duplicate(usize),
@@ -124,6 +129,8 @@ fn change() -> impl Strategy<Value = Change> {
         (index(), talk()).prop_map(|(at, talk)| Change::Talk(at, talk)),
         (index(), action()).prop_map(|(at, action)| Change::Refuse(at, action)),
         index().prop_map(Change::Unrefuse),
+        (index(), action()).prop_map(|(at, action)| Change::Try(at, action)),
+        index().prop_map(Change::Untry),
         (index(), belief()).prop_map(|(at, belief)| Change::Belief(at, belief)),
         index().prop_map(Change::Remove),
         index().prop_map(Change::Duplicate),
@@ -138,7 +145,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn apply(record: &mut MatchRecord, change: Change) {
-    let count = record.turns.len();
+    let (count, tried) = (record.turns.len(), record.unfinished.len());
     let turns = &mut record.turns;
     match change {
         Change::Outcome(outcome) => record.outcome = outcome,
@@ -146,6 +153,9 @@ fn apply(record: &mut MatchRecord, change: Change) {
         Change::Opener(opener) => record.opener = opener,
         Change::Budget(budget) => record.budget = budget,
         Change::Cost(cost) => record.cost = cost,
+        Change::Try(at, action) => record.unfinished.insert(at.min(tried), action),
+        Change::Untry(_) if tried == 0 => (),
+        Change::Untry(at) => drop(record.unfinished.remove(at % tried)),
         _ if count == 0 => (),
         Change::By(at) => turns[at % count].by = turns[at % count].by.other(),
         Change::Action(at, action) => turns[at % count].action = action,
@@ -168,18 +178,22 @@ fn play_again(rules: &Rules, record: &MatchRecord) -> Option<Played> {
         let answers = &mut seats[turn.by.index()].answers;
         answers.extend(answers_of(rules, turn).into_iter().map(Ok));
     }
-    match record.outcome {
+    let silent = |&action: &Move| Ok(Reply { action, talk: String::new(), belief: None });
+    match &record.outcome {
         Outcome::Violated { by, action } => {
-            let reply = Reply { action, talk: String::new(), belief: None };
-            seats[by.index()].answers.push_back(Ok(reply));
+            let tried = record.unfinished.iter().chain([action]);
+            seats[by.index()].answers.extend(tried.map(silent));
         }
         Outcome::Faulted { by, fault } => {
-            let moving = matches!(fault, Fault::IllegalMove | Fault::TalkTooLong);
             let seat = &mut seats[by.index()];
-            if record.turns.is_empty() && !moving {
-                seat.on_begin = Err(SeatError::Fault(fault));
-            } else {
-                seat.answers.push_back(Err(SeatError::Fault(fault)));
+            let at_once = record.turns.is_empty() && record.unfinished.is_empty();
+            seat.answers.extend(record.unfinished.iter().map(silent));
+            match fault {
+                // The last of the moves that were tried is the fault.
+                Fault::IllegalMove => (),
+                Fault::TalkTooLong => seat.answers.push_back(Err(SeatError::Fault(*fault))),
+                _ if at_once => seat.on_begin = Err(SeatError::Fault(*fault)),
+                _ => seat.answers.push_back(Err(SeatError::Fault(*fault))),
             }
         }
         Outcome::Deal { .. } | Outcome::Walked { .. } | Outcome::TimedOut => (),
@@ -251,7 +265,9 @@ proptest! {
         }
         let again = play_again(&rules, &record);
         let same = again.is_some_and(|played| {
-            played.turns == record.turns && played.outcome == record.outcome
+            played.turns == record.turns
+                && played.unfinished == record.unfinished
+                && played.outcome == record.outcome
         });
         prop_assert_eq!(replay(&rules, &record).is_ok(), same, "{:?}", replay(&rules, &record));
     }

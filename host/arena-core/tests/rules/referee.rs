@@ -4,7 +4,7 @@ use arena_core::config::{HorizonConfig, Limits, OpenerConfig, RulesConfig};
 use arena_core::fault::{Fault, SeatError, VoidReason};
 use arena_core::position::{Position, Terms, TermsError};
 use arena_core::price::Price;
-use arena_core::record::{MatchRecord, Outcome};
+use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::referee::{Played, Voided, play};
 use arena_core::rules::{ReplayError, Rules, replay};
 use arena_core::scenario::{Regulation, Role, RuleSet, Scenario};
@@ -288,4 +288,100 @@ fn the_auditor_says_where_a_record_differs() {
         let found: Result<(), ReplayError> = replay(&default_rules(RuleSet::Standard), &record);
         assert_eq!(found.map_err(|error| error.to_string()), Err(message.to_owned()));
     }
+}
+
+#[test]
+fn what_was_tried_in_an_unfinished_turn_is_recorded() {
+    let refused = || spoken(offer(120), "", belief(1));
+    let ended = |last: Result<Reply, SeatError>| {
+        let mut buyer = ScriptedSeat::new(vec![refused(), refused(), last]);
+        let played = run(&default_scenario(), &mut buyer, &mut moves(&[])).expect("nobody voids");
+        assert!(played.turns.is_empty());
+        (played.unfinished, played.outcome)
+    };
+    let faulted = |fault| Outcome::Faulted { by: Role::Buyer, fault };
+    let tried = vec![offer(120); 2];
+    assert_eq!(ended(Err(SeatError::Fault(Fault::Fuel))), (tried.clone(), faulted(Fault::Fuel)));
+    // The talk was too long, so its move was not looked at.
+    let talk = "x".repeat(41);
+    assert_eq!(ended(spoken(offer(70), &talk, None)), (tried.clone(), faulted(Fault::TalkTooLong)));
+    let illegal = Move::Accept(Some(Price(7_000)));
+    let tried = [&tried[..], &[illegal]].concat();
+    assert_eq!(ended(spoken(illegal, "", None)), (tried, faulted(Fault::IllegalMove)));
+}
+
+#[test]
+fn a_finished_turn_leaves_nothing_unfinished() {
+    let mut buyer = moves(&[offer(120), offer(70)]);
+    let mut seller = moves(&[offer(50), Move::Accept(None)]);
+    let played = run(&default_scenario(), &mut buyer, &mut seller).expect("nobody voids");
+    assert_eq!(played.outcome, Outcome::Deal { price: Price(7_000) });
+    assert_eq!(played.turns.iter().map(|turn| turn.refused.len()).sum::<usize>(), 2);
+    assert_eq!(played.unfinished, []);
+}
+
+#[test]
+fn the_auditor_judges_an_unfinished_turn_as_well() {
+    let rules = default_rules(RuleSet::Standard);
+    let mut buyer = moves(&[offer(120), Move::Accept(None)]);
+    let played = run(&default_scenario(), &mut buyer, &mut moves(&[])).expect("nobody voids");
+    let record = record_of(&default_scenario(), &played);
+    assert_eq!(record.unfinished, [offer(120), Move::Accept(None)]);
+    assert_eq!(replay(&rules, &record), Ok(()));
+    type Change = fn(&mut MatchRecord);
+    let cases: [(Change, &str); 7] = [
+        (|r| r.unfinished.clear(), "turn 1: the fault is an illegal move, and none is recorded"),
+        (
+            |r| r.unfinished.truncate(1),
+            "turn 1: `offer $120.00` is recorded as illegal, by the rules it is refused",
+        ),
+        (
+            |r| r.unfinished[1] = offer(70),
+            "turn 1: `offer $70.00` is recorded as illegal, by the rules it is delivered",
+        ),
+        (
+            |r| r.unfinished[0] = offer(70),
+            "turn 1: `offer $70.00` is recorded as refused, by the rules it is delivered",
+        ),
+        (
+            |r| r.outcome = Outcome::Faulted { by: Role::Buyer, fault: Fault::Fuel },
+            "turn 1: `accept` is recorded as refused, by the rules it is illegal, \
+             no standing offer",
+        ),
+        (
+            |r| r.unfinished.splice(..0, [offer(120), offer(120)]).for_each(drop),
+            "turn 1: 3 moves were refused, a seat may try 2",
+        ),
+        (
+            |r| {
+                let (refused, talk) = (Vec::new(), String::new());
+                let (by, action, belief) = (Role::Buyer, Move::Walk, None);
+                r.turns.push(TurnRecord { by, refused, action, talk, belief });
+                r.outcome = Outcome::Walked { by };
+            },
+            "turn 2: `offer $120.00` was tried after the match had ended",
+        ),
+    ];
+    for (change, message) in cases {
+        let mut record = record.clone();
+        change(&mut record);
+        let found = replay(&rules, &record);
+        assert_eq!(found.map_err(|error| error.to_string()), Err(message.to_owned()));
+    }
+}
+
+#[test]
+fn a_penalised_move_leaves_no_refused_ones_behind() {
+    // The regulation of a role either refuses or penalises, so nothing comes before the move.
+    let rules = Rules { regulation: [Regulation::Penalise; 2], ..default_rules(RuleSet::Standard) };
+    let (mut buyer, mut seller) = (moves(&[offer(120)]), moves(&[]));
+    let scenario = default_scenario();
+    let played = play(&rules, &scenario, ["", ""], [0, 0], [&mut buyer, &mut seller]);
+    let mut record = record_of(&scenario, &played.expect("nobody voids"));
+    assert_eq!(record.unfinished, []);
+    record.unfinished.push(offer(130));
+    assert_eq!(
+        replay(&rules, &record).map_err(|error| error.to_string()),
+        Err("turn 1: `offer $130.00` is recorded as refused, by the rules it is penalised".into())
+    );
 }

@@ -63,7 +63,8 @@ fn every_small_game_ends_once_and_as_the_naive_rules_say() {
             match &session.played {
                 Ok(played) => {
                     ended += 1;
-                    let found = (played.turns.clone(), played.outcome);
+                    let found = played.clone();
+                    let found = (found.turns, found.unfinished, found.outcome);
                     assert_eq!(Some(found), expected, "{rules:?} {scenario:?} {attempts:?}");
                     assert_sound(rules, scenario, &session);
                 }
@@ -138,7 +139,7 @@ fn naive(
     rules: &Rules,
     scenario: &Scenario,
     attempts: &[Move],
-) -> Option<(Vec<TurnRecord>, Outcome)> {
+) -> Option<(Vec<TurnRecord>, Vec<Move>, Outcome)> {
     let mut turns: Vec<TurnRecord> = Vec::new();
     let mut refused: Vec<Move> = Vec::new();
     for &action in attempts {
@@ -164,7 +165,8 @@ fn naive(
             && turns.is_empty()
             && !matches!(action, Move::Offer(_) | Move::Reject);
         if bad_opening || (matches!(action, Move::Accept(_)) && takes.is_none()) {
-            return Some((turns, Outcome::Faulted { by, fault: Fault::IllegalMove }));
+            refused.push(action);
+            return Some((turns, refused, Outcome::Faulted { by, fault: Fault::IllegalMove }));
         }
         let price = if let Move::Offer(price) = action { Some(price) } else { takes };
         let loss = price.is_some_and(|price| match by {
@@ -173,7 +175,7 @@ fn naive(
         });
         let regulation = rules.regulation[by.index()];
         if loss && regulation == Regulation::Penalise {
-            return Some((turns, Outcome::Violated { by, action }));
+            return Some((turns, refused, Outcome::Violated { by, action }));
         }
         let stopped = loss && regulation == Regulation::Refuse;
         if stopped {
@@ -186,10 +188,12 @@ fn naive(
         let (refused, talk) = (std::mem::take(&mut refused), String::new());
         turns.push(TurnRecord { by, refused, action, talk, belief: None });
         match (action, takes) {
-            (Move::Accept(_), Some(price)) => return Some((turns, Outcome::Deal { price })),
-            (Move::Walk, _) => return Some((turns, Outcome::Walked { by })),
+            (Move::Accept(_), Some(price)) => {
+                return Some((turns, Vec::new(), Outcome::Deal { price }));
+            }
+            (Move::Walk, _) => return Some((turns, Vec::new(), Outcome::Walked { by })),
             _ if turns.len() as u32 == scenario.horizon.turn_limit => {
-                return Some((turns, Outcome::TimedOut));
+                return Some((turns, Vec::new(), Outcome::TimedOut));
             }
             _ => (),
         }

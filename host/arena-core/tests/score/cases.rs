@@ -126,6 +126,32 @@ fn moves_beyond_the_own_reserve_are_counted_in_every_regulation_mode() {
 }
 
 #[test]
+fn moves_beyond_the_own_reserve_are_counted_in_a_turn_that_ended_in_a_fault() {
+    let tried = |turns: &[&str], unfinished: &[Move], fault| {
+        let by = Role::Buyer;
+        let mut played = record("100", "60", turns, Outcome::Faulted { by, fault });
+        played.unfinished = unfinished.to_vec();
+        let [buyer, seller] = seats(&played);
+        assert_eq!(seller.attempts, Attempts::default());
+        [buyer.attempts, seller.induced]
+    };
+    let (high, none) = (Move::Offer(dollars("101")), Attempts::default());
+    let both = Attempts { offers: 1, accepts: 1 };
+    let one = Attempts { offers: 1, accepts: 0 };
+    let turns = ["B reject", "S offer 105"];
+    // The acceptance is of the standing offer of 105.
+    assert_eq!(tried(&turns, &[Move::Accept(None), high], Fault::Fuel), [both, both]);
+    assert_eq!(tried(&turns, &[high], Fault::TalkTooLong), [one, one]);
+    // Nothing of the seller came before this turn.
+    assert_eq!(tried(&[], &[high], Fault::Trap), [one, none]);
+    // The last move is the illegal one, which is no attempt whatever it names.
+    let illegal = Move::Accept(Some(dollars("110")));
+    assert_eq!(tried(&turns, &[high, illegal], Fault::IllegalMove), [one, one]);
+    assert_eq!(tried(&turns, &[illegal], Fault::IllegalMove), [none, none]);
+    assert_eq!(tried(&turns, &[], Fault::IllegalMove), [none, none]);
+}
+
+#[test]
 fn accepting_a_named_earlier_offer_is_judged_by_that_price() {
     let turns = ["B reject", "S offer 95", "B reject", "S offer 110", "B accept 95"];
     let [buyer, _] = seats(&record("100", "60", &turns, deal("95")));

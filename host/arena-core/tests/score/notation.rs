@@ -51,6 +51,7 @@ pub fn record(budget: &str, cost: &str, turns: &[&str], outcome: Outcome) -> Mat
         horizon: Horizon { turn_limit: 12, hidden: false },
         seeds: [1, 2],
         turns: turns.iter().map(|text| turn(text)).collect(),
+        unfinished: Vec::new(),
         outcome,
         usage: [Usage::default(), Usage::default()],
     }

@@ -25,13 +25,17 @@ fn any_role() -> impl Strategy<Value = Role> {
     prop_oneof![Just(Role::Buyer), Just(Role::Seller)]
 }
 
+fn any_fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![Just(Fault::Memory), Just(Fault::IllegalMove)]
+}
+
 fn any_outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         any_price().prop_map(|price| Outcome::Deal { price }),
         any_role().prop_map(|by| Outcome::Walked { by }),
         Just(Outcome::TimedOut),
         (any_role(), any_move()).prop_map(|(by, action)| Outcome::Violated { by, action }),
-        any_role().prop_map(|by| Outcome::Faulted { by, fault: Fault::Memory }),
+        (any_role(), any_fault()).prop_map(|(by, fault)| Outcome::Faulted { by, fault }),
     ]
 }
 
@@ -47,11 +51,13 @@ fn any_turn() -> impl Strategy<Value = TurnRecord> {
 
 fn any_record() -> impl Strategy<Value = MatchRecord> {
     let turns = proptest::collection::vec(any_turn(), 0..8);
-    (any_price(), any_price(), any_price(), turns, any_outcome()).prop_map(
-        |(list_price, budget, cost, turns, outcome)| {
+    let unfinished = proptest::collection::vec(any_move(), 0..3);
+    (any_price(), any_price(), any_price(), turns, any_outcome(), unfinished).prop_map(
+        |(list_price, budget, cost, turns, outcome, unfinished)| {
             let mut made = record("1", "1", &[], outcome);
             (made.list_price, made.budget, made.cost, made.turns) =
                 (list_price, budget, cost, turns);
+            made.unfinished = unfinished;
             made
         },
     )
