@@ -6,6 +6,23 @@
 //! unknown when the announcement is signed, keep the organiser from choosing a secret whose
 //! draws it likes.
 //!
+//! Test vectors. The secret, and the contribution that is committed to, are `00 01 .. 1f`; the
+//! tournament's id is `aa .. aa`; the opened contributions are `01 .. 01` and `03 .. 03`, one
+//! between them was not opened; the beacon's signature is `00 01 .. 2f`:
+//!
+//! ```text
+//! commit_secret        424ffdae5a710ff26457dffd8c066ab47f028f3290e158dd466c9c2731e7a5d2
+//! commit_contribution  5e4bec3a7ffcc2a3c4171f5eca2f762552cee2d667165081a7acbd1999f8bc98
+//! catalog_root         5ad1738a8987773334c3d410c514d56b603fda851a17a6238a67cd8b67be0707
+//! randomness           4dbdc2b2b62cb00749785bc84202236dbc3777d74660611b8e58812f0cfde6c3
+//! master, secret only  ddc65e0580735d4b389cc8ec6a83c4982dc74b8f46251e3095ef68d46b7a8826
+//! and contributions    c6e4634a231328f6266463b467c9bb12cfd6db9fae8192ab63dfa8c27f58b531
+//! and beacon           0a53e5793212905b1c834518a660e93044effa3fcf6286b1badf31835499b31a
+//! and both             d2ffc0932128adf5878872a827d4bdd54a2e7f723f6fe65a1baefab7c45e17fd
+//! ```
+//!
+//! They were computed by another implementation, on HMAC alone.
+//!
 //! Not here: drawing (`seed`), files, and checking a beacon's signature (`arena-audit`).
 
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -143,4 +160,92 @@ fn commit(domain: &[u8], value: &[u8; 32]) -> [u8; 32] {
     hash.update(domain);
     hash.update(value);
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hexadecimal::unhex;
+
+    const TOURNAMENT: TournamentId = TournamentId([0xaa; 32]);
+
+    fn counted<const N: usize>() -> [u8; N] {
+        std::array::from_fn(|place| place as u8)
+    }
+
+    fn bytes(digits: &str) -> [u8; 32] {
+        unhex(digits).expect("64 digits")
+    }
+
+    fn draw(contributions: bool, beacon: bool) -> DrawEntry {
+        let opened = vec![Some([1; 32]), None, Some([3; 32])];
+        let contributions = if contributions { opened } else { Vec::new() };
+        let beacon = beacon.then(|| BeaconValue { round: 9, signature: counted() });
+        DrawEntry { tournament: TOURNAMENT, contributions, beacon }
+    }
+
+    #[test]
+    fn commitments_are_as_published() {
+        let secret = "424ffdae5a710ff26457dffd8c066ab47f028f3290e158dd466c9c2731e7a5d2";
+        assert_eq!(commit_secret(&counted()), bytes(secret));
+        let contribution = "5e4bec3a7ffcc2a3c4171f5eca2f762552cee2d667165081a7acbd1999f8bc98";
+        assert_eq!(commit_contribution(&counted()), bytes(contribution));
+    }
+
+    #[test]
+    fn masters_are_as_published() {
+        let master = |draw: Option<DrawEntry>| master(&counted(), TOURNAMENT, draw.as_ref());
+        for (draw, expected) in [
+            (None, "ddc65e0580735d4b389cc8ec6a83c4982dc74b8f46251e3095ef68d46b7a8826"),
+            (
+                Some(draw(true, false)),
+                "c6e4634a231328f6266463b467c9bb12cfd6db9fae8192ab63dfa8c27f58b531",
+            ),
+            (
+                Some(draw(false, true)),
+                "0a53e5793212905b1c834518a660e93044effa3fcf6286b1badf31835499b31a",
+            ),
+            (
+                Some(draw(true, true)),
+                "d2ffc0932128adf5878872a827d4bdd54a2e7f723f6fe65a1baefab7c45e17fd",
+            ),
+        ] {
+            assert_eq!(master(draw.clone()), Root::Master(bytes(expected)), "{draw:?}");
+        }
+    }
+
+    #[test]
+    fn the_root_of_a_catalog_is_as_published_and_a_seed_stays_itself() {
+        let expected = "5ad1738a8987773334c3d410c514d56b603fda851a17a6238a67cd8b67be0707";
+        assert_eq!(catalog_root(&counted()), Root::Master(bytes(expected)));
+        let committed = Draws::Committed(CommittedDraws {
+            secret_commitment: commit_secret(&counted()),
+            contributions: Vec::new(),
+            beacon: None,
+        });
+        assert_eq!(committed.catalog_root(Some(&counted())), catalog_root(&counted()));
+        assert_eq!(committed.resampling_seed(), 0x424f_fdae_5a71_0ff2);
+        let public = Draws::PublicSeed(7);
+        assert_eq!((public.catalog_root(None), public.resampling_seed()), (Root::Seed(7), 7));
+    }
+
+    #[test]
+    fn only_contributions_and_a_beacon_need_a_draw_entry() {
+        let committed = |contributions: &[[u8; 32]], beacon| {
+            let contributions = contributions.to_vec();
+            Draws::Committed(CommittedDraws { secret_commitment: [0; 32], contributions, beacon })
+        };
+        let round = Some(BeaconRound { chain: [0; 32], round: 1 });
+        assert!(!Draws::PublicSeed(0).need_draw_entry());
+        assert!(!committed(&[], None).need_draw_entry());
+        assert!(committed(&[[1; 32]], None).need_draw_entry());
+        assert!(committed(&[], round).need_draw_entry());
+    }
+
+    #[test]
+    fn a_randomness_is_the_hash_of_the_signature() {
+        let value = BeaconValue { round: 1, signature: counted() };
+        let expected = "4dbdc2b2b62cb00749785bc84202236dbc3777d74660611b8e58812f0cfde6c3";
+        assert_eq!(value.randomness(), bytes(expected));
+    }
 }

@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn digits_are_read_back_and_nothing_else_is() {
-        let bytes: [u8; 32] = std::array::from_fn(|place| place as u8 * 9);
+        let bytes: [u8; 32] = std::array::from_fn(|place| (place as u8).wrapping_mul(9));
         let digits = hex(&bytes);
         assert_eq!(unhex(&digits), Some(bytes));
         for wrong in [&digits.to_uppercase(), &digits[1..], &format!("{digits}0"), "", " "] {

@@ -7,12 +7,14 @@
 //! Words are taken in order, two 32-bit words to a u64, low word first. `below(n)` rejects: it
 //! draws u64 values until one is below the largest multiple of n, and returns it modulo n.
 //!
-//! Test vectors (root, purpose, address: first four values of `bits`):
+//! Test vectors (root, purpose, address: first four values of `bits`; masters in bytes):
 //!
 //! ```text
 //! 0, pair, [0]           5df87d6fd87ef72f a1eeaa5cae139e84 4779d6362496a98a aa42206af9cb298a
 //! 7, pair, [12]          d5aa15ddc2f65f89 af102e95c0ca3b90 513e03396d4b1617 b392a58e48544a3c
 //! 2^64-1, scenario, [3, 1] 4d1daa0d1018c10e 74149a2b924f35f6 00ccf2af6b426db2 1cc64b9b95e780f7
+//! 00 01 .. 1f, pair, [0] 95b16ce8c8bdaf5a da2a4fb2197a16f4 f370ddd6f75810fa 868457acd7a23c06
+//! ff .. ff, scenario, [3, 1] c6c323f39ab7d177 5d893e0e79f534d8 2b3d38f3be7319d4 d2957c9dbae66ad1
 //! 1, demo, []            below(6): 3 3 0 1 5 4 4 1 3 4 0 3
 //! 1, demo, [1]           below(2^63 + 1): 3994375553147033583 4180207489713792747
 //! 1, demo, [2]           shuffle of 0..10: 8 7 3 6 2 1 4 0 9 5
@@ -158,6 +160,29 @@ mod tests {
     }
 
     #[test]
+    fn streams_of_a_master_give_the_published_bits() {
+        let counted = std::array::from_fn(|place| place as u8);
+        let vectors: [([u8; 32], &str, &[u64], [u64; 4]); 2] = [
+            (
+                counted,
+                "pair",
+                &[0],
+                [0x95b16ce8c8bdaf5a, 0xda2a4fb2197a16f4, 0xf370ddd6f75810fa, 0x868457acd7a23c06],
+            ),
+            (
+                [0xff; 32],
+                "scenario",
+                &[3, 1],
+                [0xc6c323f39ab7d177, 0x5d893e0e79f534d8, 0x2b3d38f3be7319d4, 0xd2957c9dbae66ad1],
+            ),
+        ];
+        for (master, purpose, address, expected) in vectors {
+            let mut stream = Stream::derive(Root::Master(master), purpose, address);
+            assert_eq!(expected.map(|_| stream.bits()), expected, "{purpose} {address:?}");
+        }
+    }
+
+    #[test]
     fn a_stream_goes_on_past_the_first_block_as_published() {
         let mut stream = Stream::derive(Root::Seed(7), "pair", &[12]);
         let drawn: Vec<u64> = (0..20).map(|_| stream.bits()).collect();
@@ -195,7 +220,9 @@ mod tests {
     #[test]
     fn purpose_and_address_cannot_pose_as_each_other() {
         // Purposes are fixed texts without zero bytes, so the zero byte after them is a border.
-        let bits = |root, purpose, address: &[u64]| Stream::derive(Root::Seed(root), purpose, address).bits();
+        let bits = |root, purpose, address: &[u64]| {
+            Stream::derive(Root::Seed(root), purpose, address).bits()
+        };
         let all = [
             bits(1, "pair", &[]),
             bits(1, "pair", &[0]),

@@ -1,4 +1,14 @@
 //! The whole record of a match as the log keeps it: beside the entry that binds it by hash.
+//!
+//! Test vectors of nonces (root, pair, leg):
+//!
+//! ```text
+//! 7, 12, 1                  d137dc11894d0437d6b63b227eb5c5e1d38e5176f129c29e784d7f3689439e85
+//! 00 01 .. 1f, 0, 0         3a063d3a37eb10f617a2b139253077b543420ca97d880b5057ec85090734899e
+//! 00 01 .. 1f, 2^64-1, 1    e13ebfc8b463695e7c59576b0e80d08428e22d308666173fc4c333daeea99d44
+//! ```
+//!
+//! They were computed by another implementation, written from the page of `seed` alone.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest, Sha256};
@@ -66,4 +76,32 @@ pub fn nonce(root: Root, pair_index: u64, leg: u8) -> [u8; 32] {
         part.copy_from_slice(&stream.bits().to_be_bytes());
     }
     nonce
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hexadecimal::hex;
+
+    #[test]
+    fn nonces_are_as_published() {
+        let master = Root::Master(std::array::from_fn(|place| place as u8));
+        for (root, pair_index, leg, expected) in [
+            (
+                Root::Seed(7),
+                12,
+                1,
+                "d137dc11894d0437d6b63b227eb5c5e1d38e5176f129c29e784d7f3689439e85",
+            ),
+            (master, 0, 0, "3a063d3a37eb10f617a2b139253077b543420ca97d880b5057ec85090734899e"),
+            (
+                master,
+                u64::MAX,
+                1,
+                "e13ebfc8b463695e7c59576b0e80d08428e22d308666173fc4c333daeea99d44",
+            ),
+        ] {
+            assert_eq!(hex(&nonce(root, pair_index, leg)), expected, "{root:?}");
+        }
+    }
 }

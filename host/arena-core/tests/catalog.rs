@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use arena_core::catalog::{
-    Budget, Catalog, CatalogEntry, CatalogError, draw_scenario, is_test_item, synthetic, uniform,
+    Budget, Catalog, CatalogEntry, CatalogError, ITEMS_MAX, PRICE_CENTS_MAX, draw_scenario,
+    is_test_item, synthetic, uniform,
 };
 use arena_core::config::{Split, TournamentConfig};
 use arena_core::price::Price;
@@ -329,4 +330,98 @@ fn scenarios_differ_by_item_repetition_and_seed_only() {
     assert_eq!(drawn, [turns(1, 0, 0), turns(2, 0, 0), turns(1, 1, 0), turns(1, 0, 1)]);
     let distinct: BTreeSet<u32> = drawn.into_iter().collect();
     assert_eq!(distinct.len(), 4, "{drawn:?}");
+}
+
+#[test]
+fn a_catalog_is_read_as_it_was_written() {
+    for catalog in [
+        synthetic::generate(20, 150, Root::Seed(7)),
+        uniform::generate(3, Price(0), Price(1_000), Root::Master([7; 32])),
+        factor_catalog(),
+        Catalog { name: String::new(), entries: Vec::new() },
+    ] {
+        let bytes = catalog.encode();
+        assert_eq!(hex(&Sha256::digest(&bytes)), hex(&catalog.sha256()));
+        assert_eq!(Catalog::decode(&bytes), Ok(catalog));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_catalog_are_refused() {
+    let bytes = synthetic::generate(2, 0, Root::Seed(1)).encode();
+    let refused = |bytes: &[u8]| match Catalog::decode(bytes) {
+        Err(CatalogError::Encoding { .. }) => (),
+        other => panic!("{other:?}"),
+    };
+    for end in 0..bytes.len() {
+        refused(&bytes[..end]);
+    }
+    refused(&[&bytes[..], &[0]].concat());
+    // The budget of the last item is a tag and an amount; tags are 0 and 1.
+    let tag = bytes.len() - 5;
+    assert_eq!(bytes[tag], 0);
+    refused(&[&bytes[..tag], &[2], &bytes[tag + 1..]].concat());
+    // Four billion entries, and then nothing.
+    refused(&[&bytes[..13], &[0xff; 4]].concat());
+    // No UTF-8 in the name.
+    refused(&[1, 0, 0, 0, 0xff, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_catalog_beyond_its_bounds_is_refused() {
+    let sound = synthetic::generate(2, 0, Root::Seed(1));
+    let high = Price(PRICE_CENTS_MAX + 1);
+    type Change = fn(&mut CatalogEntry, Price);
+    let changes: [(Change, bool); 8] = [
+        (|entry, _| entry.item.id = "i".repeat(129), false),
+        (|entry, _| entry.item.title = "t".repeat(1_025), false),
+        (|entry, _| entry.item.category = "c".repeat(129), false),
+        (|entry, _| entry.item.description = "d".repeat(8_193), false),
+        (|entry, high| entry.item.list_price = high, false),
+        (|entry, high| entry.cost = high, false),
+        (|entry, high| entry.budget = Budget::Fixed(high), false),
+        (|entry, high| entry.budget = Budget::Fixed(Price(high.cents() - 1)), true),
+    ];
+    for (place, (change, fits)) in changes.into_iter().enumerate() {
+        let mut catalog = sound.clone();
+        change(&mut catalog.entries[1], high);
+        let read = Catalog::decode(&catalog.encode());
+        if fits {
+            assert_eq!(read, Ok(catalog), "change {place}");
+        } else {
+            let detail = "item 1 is beyond the bounds of items".to_owned();
+            assert_eq!(read, Err(CatalogError::Encoding { detail }), "change {place}");
+        }
+    }
+}
+
+#[test]
+fn a_catalog_of_too_many_items_is_refused() {
+    let entry = synthetic::generate(1, 0, Root::Seed(1)).entries.remove(0);
+    let count = ITEMS_MAX as usize;
+    let mut catalog = Catalog { name: "many".to_owned(), entries: vec![entry.clone(); count] };
+    assert!(Catalog::decode(&catalog.encode()).is_ok());
+    catalog.entries.push(entry);
+    let detail = "more than `100000` items".to_owned();
+    let expected = Err(CatalogError::Encoding { detail });
+    assert_eq!(Catalog::decode(&catalog.encode()), expected);
+}
+
+proptest! {
+    #[test]
+    fn bytes_that_decode_as_a_catalog_are_its_one_encoding(
+        bytes in proptest::collection::vec(prop_oneof![3 => 0..3_u8, 1 => any::<u8>()], 0..200),
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut damaged = synthetic::generate(1, 0, Root::Seed(1)).encode();
+        for (place, byte) in flips {
+            let place = place.index(damaged.len());
+            damaged[place] = byte;
+        }
+        for bytes in [bytes, damaged] {
+            if let Ok(catalog) = Catalog::decode(&bytes) {
+                prop_assert_eq!(catalog.encode(), bytes);
+            }
+        }
+    }
 }
