@@ -12,6 +12,7 @@ use arena_core::catalog::{self, Catalog, CatalogError};
 use arena_core::config::{
     AgentConfig, CatalogKind, ComponentSource, ConfigError, TournamentConfig,
 };
+use arena_core::seed::Root;
 use arena_llm::model::LanguageModel;
 use arena_llm::scripted::ScriptedModel;
 
@@ -47,11 +48,11 @@ impl TournamentFile {
     }
 
     /// Loads the catalog that the file names, or the folder given in its place, and selects
-    /// the part that is played.
+    /// the part that is played. What is drawn for that comes from `root`.
     ///
     /// # Errors
     /// The folder is missing or wrong, or the file has no use for one.
-    pub fn catalog(&self, folder: Option<&Path>) -> Result<Catalog, CliError> {
+    pub fn catalog(&self, folder: Option<&Path>, root: Root) -> Result<Catalog, CliError> {
         let config = &self.config;
         let whole = match (&config.catalog.kind, folder) {
             (CatalogKind::AmazonHistoryPrice { .. }, Some(folder)) => amazon(folder)?,
@@ -64,9 +65,9 @@ impl TournamentFile {
                     .hint("drop `--catalog`, or set `kind = \"amazon-history-price\"` in the file");
                 return Err(CliError::Config(complaint));
             }
-            (kind, None) => generate(kind, config.seed),
+            (kind, None) => generate(kind, root),
         };
-        let chosen = whole.select(config.catalog.split, config.catalog.sample, config.seed);
+        let chosen = whole.select(config.catalog.split, config.catalog.sample, root);
         chosen.map_err(|error| {
             CliError::Config(Complaint::new("cannot choose the items to play", error))
         })
@@ -114,13 +115,13 @@ fn explain(path: &Path, error: ConfigError) -> Complaint {
 ///
 /// # Panics
 /// If the kind is not one that is generated.
-pub fn generate(kind: &CatalogKind, seed: u64) -> Catalog {
+pub fn generate(kind: &CatalogKind, root: Root) -> Catalog {
     match kind {
         CatalogKind::Synthetic { items, infeasible_milli } => {
-            catalog::synthetic::generate(*items, *infeasible_milli, seed)
+            catalog::synthetic::generate(*items, *infeasible_milli, root)
         }
         CatalogKind::Uniform { items, low, high } => {
-            catalog::uniform::generate(*items, *low, *high, seed)
+            catalog::uniform::generate(*items, *low, *high, root)
         }
         CatalogKind::AmazonHistoryPrice { .. } => panic!("a folder is imported, not generated"),
     }

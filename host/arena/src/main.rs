@@ -6,7 +6,9 @@
 //! Not here: any rule, score or statistic (`arena_core`).
 
 mod cli;
+mod clock;
 mod commands;
+mod drawing;
 mod error;
 mod escape;
 mod examination;
@@ -14,11 +16,15 @@ mod files;
 mod inputs;
 mod interrupt;
 mod opponents;
+mod preparation;
 mod progress;
 mod reading;
 mod render;
+mod results;
 mod sandbox;
 mod screen;
+mod secrets;
+mod submissions;
 
 use std::process::ExitCode;
 

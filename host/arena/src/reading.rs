@@ -2,21 +2,31 @@
 //!
 //! Memory does not grow with the number of matches. Everything that is printed of a
 //! tournament comes through here, also right after it was played: what `run` says, `show`
-//! says again.
+//! says again. Every entry is held to the root that the newest head names, and every
+//! transcript to its entry; what lies beyond that head is taken as it is.
 //!
-//! Not here: statistics (`arena_core::statistics`) and the proof that a log is honest.
+//! Not here: statistics (`arena_core::statistics`), signatures, and the proof that a log is
+//! honest (`arena_audit`).
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, is_name};
-use arena_core::entry::{Announcement, Close, Entry};
-use arena_core::record::{MatchRecord, Outcome};
+use arena_core::announcement::{ANNOUNCEMENT_BYTES_MAX, Announcement};
+use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, is_name, is_origin};
+use arena_core::entry::{AnnouncementEntry, Close, DrawEntry, Entry, MatchEntry, TournamentId};
+use arena_core::record::{MatchRecord, Outcome, VoidRecord};
 use arena_core::statistics::Tally;
-use arena_log::plain::error::LogError;
-use arena_log::plain::reader::LogReader;
+use arena_core::transcript::Transcript;
+use arena_log::error::LogError;
+use arena_log::hash::Hash;
+use arena_log::key::PublicKey;
+use arena_log::note::{KeyKind, Vkey};
+use arena_log::reader::{Access, LogReader};
+use arena_log::tree::Frontier;
 
 use crate::error::{CliError, Complaint};
 use crate::escape::excerpt;
+use crate::secrets::PRIVATE_DIR;
 
 /// Most faulted matches that are kept as examples.
 const EXAMPLES_MAX: usize = 5;
@@ -24,18 +34,39 @@ const EXAMPLES_MAX: usize = 5;
 /// What a log says.
 #[derive(Debug)]
 pub struct Reading {
-    /// The file that was read.
+    /// The folder that was read.
     pub path: PathBuf,
+    /// What verifies the log's heads, as its first entry says. Whoever checks a log has it from
+    /// elsewhere.
+    pub vkey: Vkey,
     /// What was fixed before the first match.
     pub announcement: Announcement,
     /// Everything that a report needs of the pairs.
     pub tally: Tally,
-    /// Whether the log has its last entry.
-    pub closed: bool,
-    /// What a crash left at the end, if it did.
-    pub torn: Option<String>,
+    /// How far the log has come.
+    pub stage: Stage,
+    /// Whether the last pair has one match only, as after a crash.
+    pub is_torn: bool,
     /// The first matches that ended in a fault or a penalised move.
     pub examples: Vec<Example>,
+}
+
+impl Reading {
+    /// Returns whether every match is in the log.
+    pub fn is_closed(&self) -> bool {
+        self.stage != Stage::Playing
+    }
+}
+
+/// How far a log has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Matches follow.
+    Playing,
+    /// All matches are there.
+    Closed,
+    /// What was secret is shown.
+    Revealed,
 }
 
 /// A match that ended in misbehaviour.
@@ -63,14 +94,13 @@ pub struct FoundPair {
 /// Reads a whole log.
 ///
 /// # Errors
-/// There is none, it is damaged, or it is not a tournament's.
+/// There is none, it is damaged, it is not a tournament's, or its matches are withheld.
 pub fn read(log: &Path) -> Result<Reading, CliError> {
-    let mut walk = Walk::open(log)?;
-    let announcement = walk.announcement()?;
-    let mut tally = Tally::new(announcement.agents.len(), announcement.seed);
+    let (mut walk, announcement) = Walk::open(log)?;
+    let seed = announcement.draws.resampling_seed();
+    let mut tally = Tally::new(announcement.agents.len(), seed);
     let mut examples = Vec::new();
     let mut voids = 0;
-    let mut closed = false;
     while let Some(step) = walk.step()? {
         match step {
             Step::Pair(legs) => {
@@ -88,15 +118,17 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
                 tally.add_void(&void);
             }
             Step::Close(close) => {
-                let counted = Close { match_count: tally.pair_count() * 2, void_count: voids };
-                if close != counted || tally.pair_count() != announcement.pair_count {
-                    return Err(walk.fails("the last entry counts other matches than there are"));
+                let found = (close.match_count, close.void_count);
+                let all = tally.pair_count() == announcement.pair_count;
+                if found != (tally.pair_count() * 2, voids) || !all {
+                    return Err(walk.fails("the close counts other matches than there are"));
                 }
-                closed = true;
             }
         }
     }
-    Ok(Reading { path: walk.path, announcement, tally, closed, torn: walk.torn, examples })
+    walk.check_root()?;
+    let Walk { path, vkey, stage, is_torn, .. } = walk;
+    Ok(Reading { path, vkey, announcement, tally, stage, is_torn, examples })
 }
 
 /// Finds one pair in a log.
@@ -104,8 +136,7 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
 /// # Errors
 /// As [`read`], or the log does not hold the pair.
 pub fn find_pair(log: &Path, pair_index: u64) -> Result<FoundPair, CliError> {
-    let mut walk = Walk::open(log)?;
-    let announcement = walk.announcement()?;
+    let (mut walk, announcement) = Walk::open(log)?;
     let mut pairs = 0_u64;
     while let Some(step) = walk.step()? {
         let Step::Pair(legs) = step else { continue };
@@ -115,13 +146,40 @@ pub fn find_pair(log: &Path, pair_index: u64) -> Result<FoundPair, CliError> {
             if let Some(agent) = agents.find(|agent| usize::from(*agent) >= agent_count) {
                 return Err(walk.fails(format!("agent {agent} of {agent_count} does not exist")));
             }
+            walk.skip_to_the_end()?;
+            walk.check_root()?;
             return Ok(FoundPair { announcement, legs: *legs });
         }
         pairs += 1;
     }
+    walk.check_root()?;
     let failed = format!("cannot show pair {pair_index}");
     let complaint = Complaint::new(failed, format!("the log holds {pairs} pairs, counted from 0"));
     Err(CliError::Config(complaint))
+}
+
+/// Returns the entry that opens the draws of the log in a folder, if it has one.
+///
+/// # Errors
+/// The log is damaged, or not a tournament's.
+pub fn recorded_draw(log: &Path) -> Result<Option<DrawEntry>, CliError> {
+    let complain = |fact: &dyn Display| complain(log, fact);
+    let mut reader = match LogReader::open(log, Access::Owner) {
+        Ok(reader) => reader,
+        // The announcement is signed before a draw is appended.
+        Err(LogError::Missing { .. } | LogError::NoHead { .. }) => return Ok(None),
+        Err(error) => return Err(complain(&error)),
+    };
+    for _ in 0..2 {
+        let Some(record) = reader.next_record().map_err(|error| complain(&error))? else {
+            return Ok(None);
+        };
+        let entry = Entry::decode(record.entry);
+        if let Entry::Draw(draw) = entry.map_err(|error| complain(&error))? {
+            return Ok(Some(draw));
+        }
+    }
+    Ok(None)
 }
 
 fn example(record: &MatchRecord) -> Option<Example> {
@@ -148,98 +206,238 @@ fn check_announcement(announcement: &Announcement) -> Result<(), String> {
     }
 }
 
+fn check_opening(opening: &AnnouncementEntry, signed_as: &str) -> Result<Vkey, String> {
+    let origin = &opening.origin;
+    if !is_origin(origin) {
+        return Err(format!("`{}` is not an origin", excerpt(origin, NAME_BYTES_MAX)));
+    }
+    if origin != signed_as {
+        let signed_as = excerpt(signed_as, NAME_BYTES_MAX);
+        return Err(format!("the origin is `{origin}`, the head's is `{signed_as}`"));
+    }
+    let key = PublicKey::from_bytes(&opening.log_key).map_err(|error| error.to_string())?;
+    Vkey::new(origin, KeyKind::Log, key).map_err(|error| error.to_string())
+}
+
 /// What comes next in a log.
 enum Step {
     Pair(Box<[MatchRecord; 2]>),
-    Void(arena_core::record::VoidRecord),
+    Void(VoidRecord),
     Close(Close),
+}
+
+/// An entry, and of a match its record.
+enum Item {
+    Match(Box<MatchRecord>),
+    Other(Entry),
 }
 
 /// A log under way, entry by entry.
 struct Walk {
     path: PathBuf,
     reader: LogReader,
-    entry_index: u64,
-    closed: bool,
-    torn: Option<String>,
+    vkey: Vkey,
+    tournament: TournamentId,
+    /// Over the entries that were read.
+    tree: Frontier,
+    /// What the tree's root was at the size of the newest head.
+    root_at_head: Option<Hash>,
+    stage: Stage,
+    is_torn: bool,
 }
 
 impl Walk {
-    fn open(log: &Path) -> Result<Walk, CliError> {
-        let reader = LogReader::open(log).map_err(|error| {
-            let complaint =
-                Complaint::new(format!("cannot read the log `{}`", log.display()), &error);
-            CliError::Input(match error {
-                LogError::Missing { .. } => complaint
-                    .hint("name the folder that `arena tournament run` wrote, or its `log.arena`"),
-                _ => complaint,
-            })
-        })?;
-        let path = reader.path().to_owned();
-        Ok(Walk { path, reader, entry_index: 0, closed: false, torn: None })
-    }
-
-    fn announcement(&mut self) -> Result<Announcement, CliError> {
-        match self.entry()? {
-            Some(Entry::Announcement(announcement)) => {
-                check_announcement(&announcement).map_err(|fact| self.fails(fact))?;
-                Ok(announcement)
-            }
-            Some(_) => Err(self.fails("the first entry is not an announcement")),
-            None => Err(CliError::Input(Complaint::new(
-                format!("cannot read the log `{}`", self.path.display()),
-                "it has no whole entry",
-            ))),
-        }
+    /// Opens a log and reads its announcement.
+    fn open(log: &Path) -> Result<(Walk, Announcement), CliError> {
+        // Whoever has what is withheld may see it.
+        let access = match log.join(PRIVATE_DIR).is_dir() {
+            true => Access::Owner,
+            false => Access::Public,
+        };
+        let mut reader = LogReader::open(log, access).map_err(|error| unopened(log, &error))?;
+        let first = match reader.next_record() {
+            Ok(Some(record)) => record.entry.to_vec(),
+            Ok(None) => return Err(complain(log, &"it has no whole entry")),
+            Err(error) => return Err(complain(log, &error)),
+        };
+        let opening = match Entry::decode(&first) {
+            Ok(Entry::Announcement(opening)) => opening,
+            Ok(_) => return Err(complain(log, &"entry 0: not an announcement")),
+            Err(error) => return Err(complain(log, &format!("entry 0: {error}"))),
+        };
+        let vkey = check_opening(&opening, &reader.head().origin)
+            .map_err(|fact| complain(log, &format!("entry 0: {fact}")))?;
+        let announcement = read_announcement(log, &reader, &opening)?;
+        let mut walk = Walk {
+            path: log.to_owned(),
+            reader,
+            vkey,
+            tournament: TournamentId::of_first_entry(&first),
+            tree: Frontier::new(),
+            root_at_head: None,
+            stage: Stage::Playing,
+            is_torn: false,
+        };
+        walk.count(Hash::leaf(&first));
+        Ok((walk, announcement))
     }
 
     /// Reads a pair, a void or the close; `None` at the end.
     fn step(&mut self) -> Result<Option<Step>, CliError> {
-        let first = match self.entry()? {
-            None => return Ok(None),
-            Some(_) if self.closed => return Err(self.fails("an entry after the close")),
-            Some(Entry::Void(void)) => return Ok(Some(Step::Void(void))),
-            Some(Entry::Close(close)) => {
-                self.closed = true;
-                return Ok(Some(Step::Close(close)));
+        loop {
+            let entry_index = self.tree.size();
+            let Some(item) = self.item()? else {
+                return Ok(None);
+            };
+            match (self.stage, item) {
+                (Stage::Playing, Item::Match(first)) => return self.second_leg(*first),
+                (Stage::Playing, Item::Other(Entry::Void(entry))) => {
+                    return Ok(Some(Step::Void(entry.void)));
+                }
+                (Stage::Playing, Item::Other(Entry::Close(close))) => {
+                    self.stage = Stage::Closed;
+                    return Ok(Some(Step::Close(close)));
+                }
+                (Stage::Playing, Item::Other(Entry::Draw(_))) if entry_index == 1 => {}
+                (Stage::Closed, Item::Other(Entry::Reveal(_))) => self.stage = Stage::Revealed,
+                (Stage::Playing, _) => return Err(self.fails("an entry that is out of place")),
+                (Stage::Closed | Stage::Revealed, _) => {
+                    return Err(self.fails("an entry after the close"));
+                }
             }
-            Some(Entry::Announcement(_)) => return Err(self.fails("a second announcement")),
-            Some(Entry::Match(first)) => first,
-        };
-        match self.entry()? {
-            Some(Entry::Match(second)) => Ok(Some(Step::Pair(Box::new([first, second])))),
-            Some(_) => Err(self.fails("the second match of a pair is missing")),
+        }
+    }
+
+    fn second_leg(&mut self, first: MatchRecord) -> Result<Option<Step>, CliError> {
+        match self.item()? {
+            Some(Item::Match(second)) => Ok(Some(Step::Pair(Box::new([first, *second])))),
+            Some(Item::Other(_)) => Err(self.fails("the second match of a pair is missing")),
             // A run that was killed may have written the first leg only; it is cut on resume.
             None => {
-                let torn = "the last pair has one match only, as after a crash".to_owned();
-                self.torn.get_or_insert(torn);
+                self.is_torn = true;
                 Ok(None)
             }
         }
     }
 
-    fn entry(&mut self) -> Result<Option<Entry>, CliError> {
-        let bytes = match self.reader.next_entry() {
-            Ok(Some(bytes)) => bytes,
+    fn item(&mut self) -> Result<Option<Item>, CliError> {
+        let record = match self.reader.next_record() {
+            Ok(Some(record)) => record,
             Ok(None) => return Ok(None),
-            Err(error @ LogError::TornTail { .. }) => {
-                self.torn = Some(error.to_string());
-                return Ok(None);
-            }
-            Err(error) => return Err(self.complain(error.to_string())),
+            Err(error) => return Err(complain(&self.path, &error)),
         };
-        let entry = Entry::decode(bytes);
-        self.entry_index += 1;
-        entry.map(Some).map_err(|error| self.fails(error))
+        let (entry, leaf) = (Entry::decode(record.entry), Hash::leaf(record.entry));
+        let attachment = record.attachment.map(<[u8]>::to_vec);
+        self.count(leaf);
+        let entry = entry.map_err(|error| self.fails(error))?;
+        if entry.tournament() != Some(self.tournament) {
+            return Err(self.fails("an entry of another tournament"));
+        }
+        match (entry, attachment) {
+            (Entry::Match(entry), Some(transcript)) => {
+                let record = self.transcript(&entry, &transcript);
+                record.map(|record| Some(Item::Match(Box::new(record)))).map_err(|fact| {
+                    self.fails(fact)
+                })
+            }
+            (Entry::Match(_), None) => Err(self.withheld()),
+            (entry, _) => Ok(Some(Item::Other(entry))),
+        }
+    }
+
+    /// Reads a transcript and holds it to the entry that binds it.
+    fn transcript(&self, entry: &MatchEntry, bytes: &[u8]) -> Result<MatchRecord, String> {
+        let found = Hash::of(bytes);
+        if found.0 != entry.transcript_sha256 {
+            let wanted = Hash(entry.transcript_sha256);
+            return Err(format!("the transcript's hash is {found}, the entry says {wanted}"));
+        }
+        let transcript = Transcript::decode(bytes).map_err(|error| format!("transcript: {error}"))?;
+        if transcript.tournament != self.tournament {
+            return Err("the transcript is of another tournament".to_owned());
+        }
+        if transcript.entry(bytes) != *entry {
+            return Err("the transcript tells of another match than the entry".to_owned());
+        }
+        Ok(transcript.record)
+    }
+
+    /// Counts an entry that was read.
+    fn count(&mut self, leaf: Hash) {
+        self.tree.append(leaf);
+        if self.tree.size() == self.reader.head().size {
+            self.root_at_head = Some(self.tree.root());
+        }
+    }
+
+    fn skip_to_the_end(&mut self) -> Result<(), CliError> {
+        loop {
+            let leaf = match self.reader.next_record() {
+                Ok(Some(record)) => Hash::leaf(record.entry),
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(complain(&self.path, &error)),
+            };
+            self.count(leaf);
+        }
+    }
+
+    /// Compares the entries, all of which were read, with the newest head.
+    fn check_root(&self) -> Result<(), CliError> {
+        let head = self.reader.head();
+        let fact = match self.root_at_head {
+            Some(root) if root == head.root => return Ok(()),
+            Some(root) => {
+                format!("the root of {} entries is {root}, the head says {}", head.size, head.root)
+            }
+            None => format!("{} entries, the head says {}", self.tree.size(), head.size),
+        };
+        Err(complain(&self.path, &fact))
+    }
+
+    fn withheld(&self) -> CliError {
+        let failed = format!("cannot read the log `{}`", self.path.display());
+        let fact = "its matches are withheld until all are played";
+        let hint = "whoever plays the tournament can show it; \
+                    `arena audit` checks what is public so far";
+        CliError::Input(Complaint::new(failed, fact).hint(hint))
     }
 
     /// Complains about the entry that was read last.
-    fn fails(&self, fact: impl std::fmt::Display) -> CliError {
-        self.complain(format!("entry {}: {fact}", self.entry_index.saturating_sub(1)))
+    fn fails(&self, fact: impl Display) -> CliError {
+        let index = self.tree.size().saturating_sub(1);
+        complain(&self.path, &format!("entry {index}: {fact}"))
     }
+}
 
-    fn complain(&self, fact: String) -> CliError {
-        let failed = format!("cannot read the log `{}`", self.path.display());
-        CliError::Input(Complaint::new(failed, fact).hint("restore the log from a copy"))
-    }
+fn read_announcement(
+    log: &Path,
+    reader: &LogReader,
+    opening: &AnnouncementEntry,
+) -> Result<Announcement, CliError> {
+    let hash = Hash(opening.announcement_sha256);
+    let bytes = match reader.blob(&hash, ANNOUNCEMENT_BYTES_MAX as u64) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Err(complain(log, &format!("the announcement {hash} is not there"))),
+        Err(error) => return Err(complain(log, &error)),
+    };
+    let announcement = Announcement::decode(&bytes);
+    let announcement = announcement.map_err(|error| complain(log, &format!("announcement: {error}")))?;
+    check_announcement(&announcement)
+        .map_err(|fact| complain(log, &format!("announcement: {fact}")))?;
+    Ok(announcement)
+}
+
+fn unopened(log: &Path, error: &LogError) -> CliError {
+    let complaint = Complaint::new(format!("cannot read the log `{}`", log.display()), error);
+    CliError::Input(match error {
+        LogError::Missing { .. } => {
+            complaint.hint("name the folder that `arena tournament run` wrote")
+        }
+        _ => complaint,
+    })
+}
+
+fn complain(log: &Path, fact: &dyn Display) -> CliError {
+    let failed = format!("cannot read the log `{}`", log.display());
+    CliError::Input(Complaint::new(failed, fact).hint("restore the log from a copy"))
 }

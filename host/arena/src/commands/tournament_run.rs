@@ -2,59 +2,33 @@
 //!
 //! Nothing is written before the file, the catalog and every agent are loaded and checked.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena_core::catalog::{Catalog, draw_scenario};
-use arena_core::config::TournamentConfig;
-use arena_core::entry::{AgentEntry, Announcement};
+use arena_core::catalog::draw_scenario;
+use arena_core::draws::Draws;
+use arena_core::entry::DrawEntry;
 use arena_core::fault::SeatError;
-use arena_core::hexadecimal::hex;
 use arena_core::referee;
-use arena_core::rules::Rules;
 use arena_core::scenario::Role;
-use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
-use arena_llm::model::LanguageModel;
-use arena_log::plain::error::LogError;
+use arena_log::error::LogError;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunStatus, Summary};
-use arena_runner::{Job, SeatRequest};
-use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
-use sha2::{Digest, Sha256};
+use arena_runner::{Job, SeatRequest, SeatSource};
 
 use crate::cli::RunArgs;
 use crate::commands::tournament_show;
+use crate::drawing::{self, Drawing};
 use crate::error::{CliError, Complaint, EXIT_INTERRUPTED, EXIT_OK};
 use crate::examination::last_words;
-use crate::inputs::TournamentFile;
+use crate::preparation::{self, Prepared};
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
-use crate::{interrupt, reading, sandbox, screen};
+use crate::{interrupt, reading, results, screen};
 
-/// Folder for logs, where the command line names none.
-const OUT_DIR: &str = "arena-out";
-
-/// Everything that was loaded.
-struct Prepared {
-    config: TournamentConfig,
-    catalog: Catalog,
-    schedule: Schedule,
-    sandbox: Sandbox,
-    agents: Vec<Entrant>,
-    announcement: Announcement,
-    workers: NonZeroUsize,
-}
-
-/// An agent that is ready to be seated.
-struct Entrant {
-    component: LoadedAgent,
-    grants: Grants,
-}
+/// Seed of the seats that are briefed once before the first match. It is no match's.
+const BRIEFING_SEED: u64 = 0;
 
 /// Plays what the log does not hold yet, and prints the tables.
 ///
@@ -63,127 +37,59 @@ struct Entrant {
 pub fn run(args: &RunArgs) -> Result<u8, CliError> {
     // Before anything else, so that a Ctrl-C while agents compile is heard too.
     let stop = interrupt::stop_flag()?;
-    let prepared = prepare(args)?;
-    let named = format!("{}-{}", prepared.config.name, prepared.config.seed);
-    let out_dir = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT_DIR).join(named));
-    announce(&prepared, &out_dir);
+    let prepared = preparation::prepare(args)?;
+    say_what_is_played(&prepared);
+    let drawing = drawing::open(&prepared, args)?;
     brief_once(&prepared);
     if stop.load(Ordering::SeqCst) {
         screen::remark(&format!("interrupted before the first match\nnext: {}", same_command()));
         return Ok(EXIT_INTERRUPTED);
     }
-    let summary = play(&prepared, &out_dir, &stop)?;
+    prepared.secrets.keep(&prepared.out_dir)?;
+    let draw = match drawing {
+        Drawing::Open(draw) => draw,
+        Drawing::Awaited(awaited) => return announce(&prepared, &awaited),
+    };
+    let summary = play(&prepared, draw.as_ref(), &stop)?;
     if summary.status == RunStatus::Interrupted {
         say_how_to_go_on(&summary);
         return Ok(EXIT_INTERRUPTED);
     }
-    let reading = reading::read(&out_dir)?;
-    tournament_show::tables(&reading, args.full, args.json)?;
+    let reading = reading::read(&prepared.out_dir)?;
+    let report = tournament_show::build(&reading);
+    results::publish(&prepared.out_dir, &report.document(reading.is_closed()))?;
+    tournament_show::tables(&reading, &report, args.full, args.json)?;
     Ok(EXIT_OK)
 }
 
-fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
-    let mut file = TournamentFile::read(&args.file)?;
-    if let Some(seed) = args.seed {
-        file.config.seed = seed;
-    }
-    let catalog = file.catalog(args.catalog.as_deref())?;
-    let item_count = u32::try_from(catalog.entries.len()).expect("catalogs are bounded");
-    let schedule = Schedule::new(&file.config, item_count).map_err(|error| {
-        let failed = format!("cannot schedule `{}`", args.file.display());
-        CliError::Config(Complaint::new(failed, error))
-    })?;
-    let workers = match args.workers.map(usize::from).and_then(NonZeroUsize::new) {
-        Some(workers) => workers,
-        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-    };
-    let models = file.models()?;
-    let sandbox = sandbox::open(&file.config.limits, workers)?;
-    let agents = load_agents(&file, &sandbox, &models)?;
-    let entry = |(agent, entrant): (&arena_core::config::AgentConfig, &Entrant)| AgentEntry {
-        name: agent.name.clone(),
-        component_sha256: entrant.component.sha256(),
-        params: agent.params.clone(),
-    };
-    let announcement = Announcement {
-        name: file.config.name.clone(),
-        config_toml: file.text,
-        seed: file.config.seed,
-        engine: engine_lines(&sandbox, &models),
-        agents: file.config.agents.iter().zip(&agents).map(entry).collect(),
-        catalog_sha256: catalog.sha256(),
-        item_count,
-        pair_count: schedule.pair_count(),
-    };
-    let config = file.config;
-    Ok(Prepared { config, catalog, schedule, sandbox, agents, announcement, workers })
-}
-
-/// Names what decides over moves besides the agents: the sandbox, and each model with its hash.
-/// A run does not go on with a log that was begun with another.
-fn engine_lines(sandbox: &Sandbox, models: &[Arc<dyn LanguageModel>]) -> String {
-    let mut lines = sandbox.fingerprint();
-    for info in models.iter().map(|model| model.info()) {
-        let _ = writeln!(lines, "model.{}={}", info.name, hex(&info.sha256));
-    }
-    lines
-}
-
-/// Loads every agent; a component that several agents share is compiled once.
-fn load_agents(
-    file: &TournamentFile,
-    sandbox: &Sandbox,
-    models: &[Arc<dyn LanguageModel>],
-) -> Result<Vec<Entrant>, CliError> {
-    let mut loaded: BTreeMap<[u8; 32], LoadedAgent> = BTreeMap::new();
-    let mut entrants = Vec::with_capacity(file.config.agents.len());
-    for agent in &file.config.agents {
-        let bytes = file.component(agent).map_err(|mut complaint| {
-            complaint.failed = format!("agent `{}`: {}", agent.name, complaint.failed);
-            CliError::Input(complaint)
-        })?;
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let component = match loaded.get(&digest) {
-            Some(component) => component.clone(),
-            None => sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?,
-        };
-        loaded.insert(digest, component.clone());
-        // In the order in which the file grants them, so that an agent's first is its own first.
-        let granted = agent.models.iter().filter_map(|name| {
-            models.iter().find(|model| model.info().name == *name).map(Arc::clone)
-        });
-        let grants = Grants {
-            models: granted.collect(),
-            training: agent.training.then_some(TrainingMode::Evaluate),
-        };
-        entrants.push(Entrant { component, grants });
-    }
-    Ok(entrants)
-}
-
-fn announce(prepared: &Prepared, out_dir: &Path) {
+fn say_what_is_played(prepared: &Prepared) {
     screen::remark(&format!(
-        "{name}: {agents}, {items}, {matches}, seed {seed}, {workers}; log in {out}",
+        "{name}: {agents}, {items}, {matches}, {draws}, {workers}; log in {out}",
         name = prepared.config.name,
-        agents = count(prepared.agents.len() as u64, "agent"),
+        agents = count(prepared.entrants.len() as u64, "agent"),
         items = count(prepared.catalog.entries.len() as u64, "item"),
         matches = count(prepared.schedule.match_count(), "match"),
-        seed = prepared.config.seed,
+        draws = match prepared.announcement.draws {
+            Draws::PublicSeed(seed) => format!("seed {seed}"),
+            Draws::Committed(_) => "committed draws".to_owned(),
+        },
         workers = count(prepared.workers.get() as u64, "worker"),
-        out = out_dir.display(),
+        out = prepared.out_dir.display(),
     ));
 }
 
 /// Briefs every agent as its matches will, and says who faults at that. A mistake in its parameters
 /// would otherwise show only as a table full of faults. The agent plays all the same, and loses.
 fn brief_once(prepared: &Prepared) {
-    let rules = Rules::new(&prepared.config.rules, &prepared.config.limits);
-    let seed = prepared.config.seed;
-    let scenario = draw_scenario(&prepared.config, &prepared.catalog, seed, 0, 0);
-    for (agent, entrant) in prepared.config.agents.iter().zip(&prepared.agents) {
+    // The draws may not be open yet, and what is drawn here is no match's scenario then.
+    let root = prepared.catalog_root;
+    let scenario = draw_scenario(&prepared.config, &prepared.catalog, root, 0, 0);
+    for (agent, entrant) in prepared.config.agents.iter().zip(&prepared.entrants) {
         let faults = Role::BOTH.into_iter().find_map(|role| {
-            let brief = referee::brief(&rules, &scenario, role, &agent.params, seed);
-            let mut seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, seed).ok()?;
+            let params = &agent.params;
+            let brief = referee::brief(&prepared.rules, &scenario, role, params, BRIEFING_SEED);
+            let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, BRIEFING_SEED);
+            let mut seat = seat.ok()?;
             match seat.begin(&brief) {
                 Err(SeatError::Fault(fault)) => Some((fault, seat.take_usage().trace)),
                 _ => None,
@@ -200,27 +106,73 @@ fn brief_once(prepared: &Prepared) {
     }
 }
 
-fn play(prepared: &Prepared, out_dir: &Path, stop: &AtomicBool) -> Result<Summary, CliError> {
-    let rules = Rules::new(&prepared.config.rules, &prepared.config.limits);
-    let seats = |request: SeatRequest| -> Result<Box<dyn Seat + '_>, SeatError> {
-        let entrant = &prepared.agents[usize::from(request.agent)];
-        let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, request.seed)?;
-        Ok(Box::new(seat))
-    };
-    let job = Job {
+/// Signs the announcement and says what the draws still need.
+fn announce(prepared: &Prepared, awaited: &[String]) -> Result<u8, CliError> {
+    let seats = |request: SeatRequest| seat(prepared, request);
+    let head = with_job(prepared, None, &seats, |job| arena_runner::announce(job))
+        .map_err(|error| judge(&error, &prepared.out_dir))?;
+    let vkey = prepared.secrets.key.vkey(&head.origin).map_err(|error| {
+        CliError::Infrastructure(Complaint::new("cannot write out the log's key", error))
+    })?;
+    let mut text = format!(
+        "announced and signed; nothing is played before the draws are open\n\
+         log: {}\nkey: {vkey}\nawaited:\n",
+        prepared.out_dir.display()
+    );
+    for what in awaited {
+        text.push_str(&format!("  {what}\n"));
+    }
+    text.push_str(&format!("next: {} with these files", same_command()));
+    screen::remark(&text);
+    Ok(EXIT_OK)
+}
+
+fn play(
+    prepared: &Prepared,
+    draw: Option<&DrawEntry>,
+    stop: &AtomicBool,
+) -> Result<Summary, CliError> {
+    let seats = |request: SeatRequest| seat(prepared, request);
+    let mut progress = Progress::new();
+    let outcome = with_job(prepared, draw, &seats, |job| {
+        arena_runner::run(job, stop, &mut |event| progress.show(&event))
+    });
+    progress.clear();
+    outcome.map_err(|error| judge(&error, &prepared.out_dir))
+}
+
+/// Does something with the tournament as the runner takes it.
+fn with_job<T>(
+    prepared: &Prepared,
+    draw: Option<&DrawEntry>,
+    seats: &SeatSource<'_, '_>,
+    action: impl FnOnce(&Job<'_, '_>) -> T,
+) -> T {
+    let blobs: Vec<&[u8]> = prepared.blobs.iter().map(Vec::as_slice).collect();
+    action(&Job {
         announcement: &prepared.announcement,
-        rules: &rules,
+        opening: &prepared.opening,
+        draw,
+        secret: prepared.secrets.secret,
+        key: &prepared.secrets.key,
+        blobs: &blobs,
+        rules: &prepared.rules,
         schedule: &prepared.schedule,
         catalog: &prepared.catalog,
         config: &prepared.config,
-        out_dir,
+        out_dir: &prepared.out_dir,
         workers: prepared.workers,
-        seats: &seats,
-    };
-    let mut progress = Progress::new();
-    let outcome = arena_runner::run(&job, stop, &mut |event| progress.show(&event));
-    progress.clear();
-    outcome.map_err(|error| judge(&error, out_dir))
+        seats,
+    })
+}
+
+fn seat<'a>(
+    prepared: &'a Prepared,
+    request: SeatRequest,
+) -> Result<Box<dyn Seat + 'a>, SeatError> {
+    let entrant = &prepared.entrants[usize::from(request.agent)];
+    let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, request.seed)?;
+    Ok(Box::new(seat))
 }
 
 /// Gives a failed run its kind: the log's content is input, everything else the machine.
@@ -229,17 +181,11 @@ fn judge(error: &RunError, out_dir: &Path) -> CliError {
     complaint.facts.push(format!("log folder: {}", out_dir.display()));
     complaint.hint = error.hint().map(str::to_owned);
     match error {
-        RunError::AnnouncementDiffers { .. }
-        | RunError::Entry { .. }
-        | RunError::Misplaced { .. }
-        | RunError::Log(
-            LogError::ForeignFile { .. }
-            | LogError::NotALog { .. }
-            | LogError::Version { .. }
-            | LogError::TornTail { .. }
-            | LogError::Damaged { .. },
-        ) => CliError::Input(complaint),
-        _ => CliError::Infrastructure(complaint),
+        RunError::Log(LogError::Io { .. } | LogError::Locked { .. } | LogError::Memory { .. })
+        | RunError::Voided { .. }
+        | RunError::Panicked { .. }
+        | RunError::Thread(_) => CliError::Infrastructure(complaint),
+        _ => CliError::Input(complaint),
     }
 }
 

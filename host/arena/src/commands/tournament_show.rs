@@ -20,20 +20,28 @@ pub fn run(args: &ShowArgs) -> Result<(), CliError> {
         return show_pair(args, pair_index);
     }
     let reading = reading::read(&args.log)?;
-    tables(&reading, args.full, args.json)
+    tables(&reading, &build(&reading), args.full, args.json)
+}
+
+/// Computes the report of a log that was read.
+pub fn build(reading: &Reading) -> Report {
+    Report::build(&reading.announcement, &reading.tally, &ReportOptions::default())
 }
 
 /// Prints the tables of a log that was read.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn tables(reading: &Reading, full: bool, json: bool) -> Result<(), CliError> {
-    let built = Report::build(&reading.announcement, &reading.tally, &ReportOptions::default());
+pub fn tables(
+    reading: &Reading,
+    built: &Report,
+    full: bool,
+    json: bool,
+) -> Result<(), CliError> {
     if json {
-        let value = serde_json::to_value(&built).expect("a report has no maps with odd keys");
-        return screen::json(&json!({ "complete": reading.closed, "report": value }));
+        return screen::results(&built.document(reading.is_closed()));
     }
-    screen::results(&report::render(&built, reading, full, Paint::of_stdout()))
+    screen::results(&report::render(built, reading, full, Paint::of_stdout()))
 }
 
 fn show_pair(args: &ShowArgs, pair_index: u64) -> Result<(), CliError> {
@@ -41,7 +49,7 @@ fn show_pair(args: &ShowArgs, pair_index: u64) -> Result<(), CliError> {
     let announcement = &found.announcement;
     let config = TournamentConfig::parse(&announcement.config_toml).map_err(|error| {
         let failed = format!("cannot read the log `{}`", args.log.display());
-        CliError::Input(Complaint::new(failed, format!("the file in entry 0: {error}")))
+        CliError::Input(Complaint::new(failed, format!("the announced file: {error}")))
     })?;
     let rules = Rules::new(&config.rules, &config.limits);
     let names = |agents: [u16; 2]| {

@@ -8,7 +8,7 @@ use arena_core::statistics::compare::SIGNIFICANCE;
 use arena_core::statistics::metric::Metric;
 use arena_core::statistics::reference::Ladder;
 
-use crate::reading::Reading;
+use crate::reading::{Reading, Stage};
 use crate::render::number::{decimal, hundredths, interval, percent, points, signed, tenth};
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::{count, thousands};
@@ -49,15 +49,18 @@ pub fn render(report: &Report, reading: &Reading, full: bool, paint: Paint) -> S
 
 fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
     let header = &report.header;
+    let draws = match header.seed {
+        Some(seed) => format!("seed {seed}"),
+        None => "committed draws".to_owned(),
+    };
     let mut text = format!(
-        "{}: {}, {}, {}, seed {}\n",
+        "{}: {}, {}, {}, {draws}\n",
         paint.paint(Tone::Bold, &header.tournament),
         count(header.agent_count as u64, "agent"),
         count(u64::from(header.item_count), "item"),
         count(header.matches_played, "match"),
-        header.seed
     );
-    if !reading.closed {
+    if !reading.is_closed() {
         let (played, all) = (thousands(header.pairs_played), count(header.pair_count, "pair"));
         let line = format!(
             "unfinished: {played} of {all}; looking early and stopping at a pleasant moment \
@@ -65,8 +68,13 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
         );
         let _ = writeln!(text, "{}", paint.paint(Tone::Bad, &line));
     }
-    if let Some(torn) = &reading.torn {
+    if reading.is_torn {
+        let torn = "the last pair has one match only, as after a crash";
         let _ = writeln!(text, "{torn}; the same run goes on from there");
+    }
+    if reading.stage == Stage::Closed {
+        let line = "closed, but what was secret is not shown yet; the same run does that";
+        let _ = writeln!(text, "{}", paint.paint(Tone::Bad, line));
     }
     let voids = header.voids_model_provider + header.voids_host;
     if voids > 0 {
@@ -228,12 +236,16 @@ fn ladder(ladder: &Ladder) -> String {
 }
 
 fn next(reading: &Reading, full: bool) -> String {
-    let log = reading.path.parent().unwrap_or(&reading.path).display();
+    let log = reading.path.display();
     let more = if full { "--json" } else { "--full" };
     let pair = match reading.examples.first() {
         Some(example) => format!("--pair {} --trace to see what went wrong", example.pair_index),
         None => "--pair 0 to read a game".to_owned(),
     };
-    let file = reading.path.display();
-    format!("\nlog: {file}\nnext: arena tournament show {log} {more}, or {pair}\n")
+    let vkey = &reading.vkey;
+    format!(
+        "\nlog: {log}\nkey: {vkey}\n\
+         more: arena tournament show {log} {more}, or {pair}\n\
+         next: arena audit {log} --key {vkey}\n"
+    )
 }

@@ -1,0 +1,268 @@
+//! Loads everything that a tournament needs and fixes what its log will announce.
+//!
+//! Nothing is written here: a mistake in any input is told before there is a log.
+//!
+//! Not here: opening the draws (`drawing`), and playing (`arena_runner`).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_core::announcement::{AgentEntry, Announcement, ModelEntry};
+use arena_core::catalog::Catalog;
+use arena_core::config::TournamentConfig;
+use arena_core::draws::{BeaconRound, CommittedDraws, Draws, commit_secret};
+use arena_core::entry::AnnouncementEntry;
+use arena_core::hexadecimal::hex;
+use arena_core::rules::Rules;
+use arena_core::schedule::Schedule;
+use arena_core::seed::Root;
+use arena_llm::model::LanguageModel;
+use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
+use sha2::{Digest, Sha256};
+
+use crate::cli::RunArgs;
+use crate::error::{CliError, Complaint};
+use crate::inputs::TournamentFile;
+use crate::secrets::Secrets;
+use crate::submissions::{self, Signed};
+use crate::sandbox;
+
+/// Folder for logs, where the command line names none.
+const OUT_DIR: &str = "arena-out";
+/// Digits of the secret's commitment in the origin of a log that the file does not name.
+const ORIGIN_DIGITS: usize = 16;
+
+/// A tournament that is ready to be announced.
+pub struct Prepared {
+    /// What the file says, with the command line's seed.
+    pub config: TournamentConfig,
+    /// The rules of play.
+    pub rules: Rules,
+    /// The items that are played.
+    pub catalog: Catalog,
+    /// Who meets whom.
+    pub schedule: Schedule,
+    /// Where agents run.
+    pub sandbox: Sandbox,
+    /// Those who play, in the file's order.
+    pub entrants: Vec<Entrant>,
+    /// What is fixed before the first match.
+    pub announcement: Announcement,
+    /// The log's first entry.
+    pub opening: AnnouncementEntry,
+    /// What only the organiser has.
+    pub secrets: Secrets,
+    /// The folder of the log.
+    pub out_dir: PathBuf,
+    /// Matches that are played at the same time.
+    pub workers: NonZeroUsize,
+    /// What the announcement names by hash: each component once, then the catalog.
+    pub blobs: Vec<Vec<u8>>,
+    /// Where the catalog came from. It does not depend on what is added to the draws later.
+    pub catalog_root: Root,
+}
+
+/// An agent that is ready to be seated.
+pub struct Entrant {
+    /// Its component.
+    pub component: LoadedAgent,
+    /// What it is lent.
+    pub grants: Grants,
+    signed: Option<Signed>,
+}
+
+/// Loads a tournament.
+///
+/// # Errors
+/// The file, a flag, the catalog, a component, a model, a submission, the key or the secret is
+/// wrong.
+pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
+    let file = read_file(args)?;
+    let is_committed = file.config.seed.is_none();
+    let out_dir = out_dir(args, &file.config);
+    let secrets =
+        Secrets::find(args.key.as_deref(), args.secret.as_deref(), &out_dir, is_committed)?;
+    let workers = match args.workers.map(usize::from).and_then(NonZeroUsize::new) {
+        Some(workers) => workers,
+        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    let catalog_root = catalog_root(&file.config, &secrets);
+    let catalog = file.catalog(args.catalog.as_deref(), catalog_root)?;
+    let item_count = u32::try_from(catalog.entries.len()).expect("catalogs are bounded");
+    let schedule = Schedule::new(&file.config, item_count).map_err(|error| {
+        let failed = format!("cannot schedule `{}`", args.file.display());
+        CliError::Config(Complaint::new(failed, error))
+    })?;
+    let models = file.models()?;
+    let sandbox = sandbox::open(&file.config.limits, workers)?;
+    let (entrants, mut blobs) = load_agents(&file, &sandbox, &models)?;
+    blobs.push(catalog.encode());
+    let draws = announce_draws(&file.config, &secrets, &entrants)?;
+    let announcement = Announcement {
+        name: file.config.name.clone(),
+        config_toml: file.text,
+        draws,
+        engine: sandbox.fingerprint(),
+        models: models.iter().map(|model| announce_model(model.as_ref())).collect(),
+        agents: announce_agents(&file.config, &entrants),
+        catalog_sha256: catalog.sha256(),
+        item_count,
+        pair_count: schedule.pair_count(),
+        checkpoint_every: file.config.log.checkpoint_every,
+    };
+    let opening = AnnouncementEntry {
+        origin: origin(&file.config, &announcement.draws),
+        log_key: secrets.key.public().to_bytes(),
+        announcement_sha256: Sha256::digest(announcement.encode()).into(),
+    };
+    let config = file.config;
+    let rules = Rules::new(&config.rules, &config.limits);
+    Ok(Prepared {
+        config,
+        rules,
+        catalog,
+        schedule,
+        sandbox,
+        entrants,
+        announcement,
+        opening,
+        secrets,
+        out_dir,
+        workers,
+        blobs,
+        catalog_root,
+    })
+}
+
+fn read_file(args: &RunArgs) -> Result<TournamentFile, CliError> {
+    let mut file = TournamentFile::read(&args.file)?;
+    if args.seed.is_some() {
+        if file.config.beacon_round.is_some() {
+            let fact = "the file mixes a beacon's round into draws that come from a secret";
+            let complaint = Complaint::new("cannot use `--seed`", fact)
+                .hint("drop `--seed`, or leave `beacon_round` out of the file");
+            return Err(CliError::Config(complaint));
+        }
+        file.config.seed = args.seed;
+    }
+    Ok(file)
+}
+
+fn out_dir(args: &RunArgs, config: &TournamentConfig) -> PathBuf {
+    let named = match config.seed {
+        Some(seed) => format!("{}-{seed}", config.name),
+        None => config.name.clone(),
+    };
+    args.out.clone().unwrap_or_else(|| Path::new(OUT_DIR).join(named))
+}
+
+fn catalog_root(config: &TournamentConfig, secrets: &Secrets) -> Root {
+    match (config.seed, &secrets.secret) {
+        (Some(seed), _) => Root::Seed(seed),
+        (None, Some(secret)) => arena_core::draws::catalog_root(secret),
+        (None, None) => unreachable!("draws without a seed have a secret"),
+    }
+}
+
+/// Says where the draws come from.
+fn announce_draws(
+    config: &TournamentConfig,
+    secrets: &Secrets,
+    entrants: &[Entrant],
+) -> Result<Draws, CliError> {
+    let signed: Vec<&Signed> = entrants.iter().filter_map(|entrant| entrant.signed.as_ref()).collect();
+    let contributions = submissions::contributions(&signed)?;
+    match (config.seed, &secrets.secret) {
+        (None, Some(secret)) => Ok(Draws::Committed(CommittedDraws {
+            secret_commitment: commit_secret(secret),
+            contributions,
+            beacon: config
+                .beacon_round
+                .map(|round| BeaconRound { chain: arena_audit::beacon::QUICKNET_CHAIN, round }),
+        })),
+        (Some(_), _) if !contributions.is_empty() => {
+            let fact = "submissions contribute to the draws, which come from a public seed";
+            let complaint = Complaint::new("cannot use the seed", fact)
+                .hint("leave the seed out, or ask the authors for submissions without one");
+            Err(CliError::Config(complaint))
+        }
+        (Some(seed), _) => Ok(Draws::PublicSeed(seed)),
+        (None, None) => unreachable!("draws without a seed have a secret"),
+    }
+}
+
+fn announce_model(model: &dyn LanguageModel) -> ModelEntry {
+    let info = model.info();
+    ModelEntry {
+        name: info.name,
+        context_tokens: info.context_tokens,
+        sha256: info.sha256,
+    }
+}
+
+fn announce_agents(config: &TournamentConfig, entrants: &[Entrant]) -> Vec<AgentEntry> {
+    let agents = config.agents.iter().zip(entrants);
+    agents
+        .map(|(agent, entrant)| AgentEntry {
+            name: agent.name.clone(),
+            component_sha256: entrant.component.sha256(),
+            params: agent.params.clone(),
+            submission: entrant.signed.as_ref().map(|signed| signed.note.clone()),
+        })
+        .collect()
+}
+
+/// Returns the name of the log: the file's, or one that no other tournament of this organiser
+/// has.
+fn origin(config: &TournamentConfig, draws: &Draws) -> String {
+    if let Some(origin) = &config.log.origin {
+        return origin.clone();
+    }
+    let distinct = match draws {
+        Draws::PublicSeed(seed) => seed.to_string(),
+        Draws::Committed(committed) => hex(&committed.secret_commitment)[..ORIGIN_DIGITS].to_owned(),
+    };
+    format!("arena.local/{}/{distinct}", config.name)
+}
+
+/// Loads every agent; a component that several agents share is compiled once. Returns the
+/// different components beside the agents.
+fn load_agents(
+    file: &TournamentFile,
+    sandbox: &Sandbox,
+    models: &[Arc<dyn LanguageModel>],
+) -> Result<(Vec<Entrant>, Vec<Vec<u8>>), CliError> {
+    let mut loaded: BTreeMap<[u8; 32], LoadedAgent> = BTreeMap::new();
+    let mut entrants = Vec::with_capacity(file.config.agents.len());
+    let mut components = Vec::new();
+    for agent in &file.config.agents {
+        let bytes = file.component(agent).map_err(|mut complaint| {
+            complaint.failed = format!("agent `{}`: {}", agent.name, complaint.failed);
+            CliError::Input(complaint)
+        })?;
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let signed = submissions::read(file, agent, digest)?;
+        let component = match loaded.get(&digest) {
+            Some(component) => component.clone(),
+            None => {
+                let component =
+                    sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?;
+                loaded.insert(digest, component.clone());
+                components.push(bytes);
+                component
+            }
+        };
+        // In the order in which the file grants them, so that an agent's first is its own first.
+        let granted = agent.models.iter().filter_map(|name| {
+            models.iter().find(|model| model.info().name == *name).map(Arc::clone)
+        });
+        let grants = Grants {
+            models: granted.collect(),
+            training: agent.training.then_some(TrainingMode::Evaluate),
+        };
+        entrants.push(Entrant { component, grants, signed });
+    }
+    Ok((entrants, components))
+}

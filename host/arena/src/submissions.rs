@@ -1,0 +1,188 @@
+//! Reads what authors sign about their agents, and holds a tournament file to it.
+//!
+//! A statement that is taken names this agent, this component and both roles, and is signed by
+//! the key that it names. Whether that key is the author's is not known here: whoever knows the
+//! author compares it.
+//!
+//! Not here: writing statements, and the form of their text (`arena_core::submission`).
+
+use arena_core::config::AgentConfig;
+use arena_core::hexadecimal::hex;
+use arena_core::submission::{SUBMISSION_BYTES_MAX, Submission};
+use arena_log::note::{Note, Vkey};
+
+use crate::error::{CliError, Complaint};
+use crate::files;
+use crate::inputs::TournamentFile;
+
+/// A statement that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// The whole note, as it was handed in.
+    pub note: String,
+    /// What it says.
+    pub statement: Submission,
+}
+
+/// Reads and checks the statement about an agent; `None` where the file names none.
+///
+/// # Errors
+/// It cannot be read, is not signed by the key that it names, or is about something else.
+pub fn read(
+    file: &TournamentFile,
+    agent: &AgentConfig,
+    component_sha256: [u8; 32],
+) -> Result<Option<Signed>, CliError> {
+    let Some(given) = &agent.submission else {
+        return Ok(None);
+    };
+    let path = file.resolve(given);
+    let fails = |mut complaint: Complaint| {
+        complaint.failed = format!("agent `{}`: {}", agent.name, complaint.failed);
+        CliError::Input(complaint)
+    };
+    let note = files::read_text(&path, SUBMISSION_BYTES_MAX as u64).map_err(fails)?;
+    let statement = open(&note).and_then(|statement| {
+        hold(&statement, agent, component_sha256).map(|()| statement)
+    });
+    match statement {
+        Ok(statement) => Ok(Some(Signed { note, statement })),
+        Err(fact) => {
+            let failed = format!("cannot take the submission `{}`", path.display());
+            let hint = "the author signs a new one with `arena submit`";
+            Err(fails(Complaint::new(failed, fact).hint(hint)))
+        }
+    }
+}
+
+/// Reads a statement and verifies it with the key that it names.
+fn open(note: &str) -> Result<Submission, String> {
+    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    let statement = Submission::parse(note.text()).map_err(|error| error.to_string())?;
+    let author = Vkey::parse(&statement.author).map_err(|error| error.to_string())?;
+    note.verify(&author).map_err(|error| error.to_string())?;
+    Ok(statement)
+}
+
+/// Compares a statement with what the tournament file enters.
+fn hold(
+    statement: &Submission,
+    agent: &AgentConfig,
+    component_sha256: [u8; 32],
+) -> Result<(), String> {
+    if statement.agent != agent.name {
+        let (found, wanted) = (&statement.agent, &agent.name);
+        return Err(format!("it is about the agent `{found}`, the file enters `{wanted}`"));
+    }
+    if statement.component_sha256 != component_sha256 {
+        let (found, wanted) = (hex(&statement.component_sha256), hex(&component_sha256));
+        return Err(format!("it is about the component {found}, the file enters {wanted}"));
+    }
+    // Every pair is played with the roles swapped.
+    if statement.roles != [true, true] {
+        return Err("it grants one role only, and in a tournament every agent plays both".into());
+    }
+    Ok(())
+}
+
+/// Collects the commitments to contributions, in the order of the agents.
+///
+/// # Errors
+/// Two agents bring the same one, which would count twice.
+pub fn contributions(signed: &[&Signed]) -> Result<Vec<[u8; 32]>, CliError> {
+    let mut found: Vec<(&str, [u8; 32])> = Vec::new();
+    for statement in signed.iter().map(|signed| &signed.statement) {
+        let Some(commitment) = statement.contribution else { continue };
+        if let Some((first, _)) = found.iter().find(|(_, other)| *other == commitment) {
+            let fact = format!("it is that of agent `{first}`, {}", hex(&commitment));
+            let failed = format!("agent `{}`: cannot take its contribution", statement.agent);
+            let hint = "each author commits to a random value of its own";
+            return Err(CliError::Input(Complaint::new(failed, fact).hint(hint)));
+        }
+        found.push((&statement.agent, commitment));
+    }
+    Ok(found.into_iter().map(|(_, commitment)| commitment).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_core::config::ComponentSource;
+    use arena_log::key::SigningKey;
+
+    use super::*;
+
+    fn agent() -> AgentConfig {
+        AgentConfig {
+            name: "haggler".to_owned(),
+            component: ComponentSource::File("haggler.wasm".to_owned()),
+            params: String::new(),
+            candidate: false,
+            models: Vec::new(),
+            training: false,
+            submission: Some("haggler.note".to_owned()),
+        }
+    }
+
+    fn statement(key: &SigningKey) -> Submission {
+        Submission {
+            agent: "haggler".to_owned(),
+            component_sha256: [7; 32],
+            roles: [true, true],
+            time: 1_796_000_000,
+            contribution: None,
+            author: key.vkey("author").expect("a sound name").to_string(),
+        }
+    }
+
+    fn sign(key: &SigningKey, statement: &Submission) -> String {
+        let text = statement.text();
+        let signature = key.sign_note("author", &text).expect("a sound name");
+        Note::new(text, vec![signature]).expect("a sound note").to_string()
+    }
+
+    #[test]
+    fn a_statement_signed_by_the_key_that_it_names_is_taken() {
+        let key = SigningKey::from_seed([1; 32]);
+        let opened = open(&sign(&key, &statement(&key))).expect("a sound statement");
+        assert_eq!(opened, statement(&key));
+        assert_eq!(hold(&opened, &agent(), [7; 32]), Ok(()));
+    }
+
+    #[test]
+    fn a_statement_that_another_key_signed_or_that_was_changed_is_refused() {
+        let (key, other) = (SigningKey::from_seed([1; 32]), SigningKey::from_seed([2; 32]));
+        let forged = open(&sign(&other, &statement(&key))).expect_err("another signer");
+        assert!(forged.contains("no signature of `author`"), "{forged}");
+        let changed = sign(&key, &statement(&key)).replace("roles buyer seller", "roles buyer");
+        let changed = open(&changed).expect_err("a changed text");
+        assert!(changed.contains("not one of this text"), "{changed}");
+    }
+
+    #[test]
+    fn a_statement_about_another_agent_component_or_role_is_refused() {
+        let honest = statement(&SigningKey::from_seed([1; 32]));
+        let other_agent = Submission { agent: "b".to_owned(), ..honest.clone() };
+        let other_component = Submission { component_sha256: [8; 32], ..honest.clone() };
+        let one_role = Submission { roles: [true, false], ..honest };
+        for (statement, piece) in
+            [(other_agent, "agent `b`"), (other_component, "0808"), (one_role, "one role only")]
+        {
+            let refused = hold(&statement, &agent(), [7; 32]).expect_err(piece);
+            assert!(refused.contains(piece), "{refused}");
+        }
+    }
+
+    #[test]
+    fn one_contribution_counts_once() {
+        let key = SigningKey::from_seed([1; 32]);
+        let with = |agent: &str, contribution| {
+            let statement =
+                Submission { agent: agent.to_owned(), contribution, ..statement(&key) };
+            Signed { note: String::new(), statement }
+        };
+        let [a, b] = [with("a", Some([1; 32])), with("b", None)];
+        let [c, d] = [with("c", Some([2; 32])), with("d", Some([1; 32]))];
+        assert_eq!(contributions(&[&a, &b, &c]).expect("different ones"), [[1; 32], [2; 32]]);
+        assert!(contributions(&[&a, &d]).is_err());
+    }
+}
