@@ -249,25 +249,11 @@ struct Walk {
 impl Walk {
     /// Opens a log and reads its announcement.
     fn open(log: &Path) -> Result<(Walk, Announcement), CliError> {
-        // Whoever has what is withheld may see it.
-        let access = match log.join(PRIVATE_DIR).is_dir() {
-            true => Access::Owner,
-            false => Access::Public,
-        };
-        let mut reader = LogReader::open(log, access).map_err(|error| unopened(log, &error))?;
-        let first = match reader.next_record() {
-            Ok(Some(record)) => record.entry.to_vec(),
-            Ok(None) => return Err(complain(log, &"it has no whole entry")),
-            Err(error) => return Err(complain(log, &error)),
-        };
-        let opening = match Entry::decode(&first) {
-            Ok(Entry::Announcement(opening)) => opening,
-            Ok(_) => return Err(complain(log, &"entry 0: not an announcement")),
-            Err(error) => return Err(complain(log, &format!("entry 0: {error}"))),
-        };
+        let mut reader = open(log)?;
+        let (first, opening) = read_opening(&mut reader)?;
         let vkey = check_opening(&opening, &reader.head().origin)
             .map_err(|fact| complain(log, &format!("entry 0: {fact}")))?;
-        let announcement = read_announcement(log, &reader, &opening)?;
+        let announcement = read_announcement(&reader, &opening)?;
         let mut walk = Walk {
             path: log.to_owned(),
             reader,
@@ -335,31 +321,14 @@ impl Walk {
         }
         match (entry, attachment) {
             (Entry::Match(entry), Some(transcript)) => {
-                let record = self.transcript(&entry, &transcript);
-                record.map(|record| Some(Item::Match(Box::new(record)))).map_err(|fact| {
-                    self.fails(fact)
-                })
+                let record = read_transcript(self.tournament, &entry, &transcript);
+                record
+                    .map(|record| Some(Item::Match(Box::new(record))))
+                    .map_err(|fact| self.fails(fact))
             }
             (Entry::Match(_), None) => Err(self.withheld()),
             (entry, _) => Ok(Some(Item::Other(entry))),
         }
-    }
-
-    /// Reads a transcript and holds it to the entry that binds it.
-    fn transcript(&self, entry: &MatchEntry, bytes: &[u8]) -> Result<MatchRecord, String> {
-        let found = Hash::of(bytes);
-        if found.0 != entry.transcript_sha256 {
-            let wanted = Hash(entry.transcript_sha256);
-            return Err(format!("the transcript's hash is {found}, the entry says {wanted}"));
-        }
-        let transcript = Transcript::decode(bytes).map_err(|error| format!("transcript: {error}"))?;
-        if transcript.tournament != self.tournament {
-            return Err("the transcript is of another tournament".to_owned());
-        }
-        if transcript.entry(bytes) != *entry {
-            return Err("the transcript tells of another match than the entry".to_owned());
-        }
-        Ok(transcript.record)
     }
 
     /// Counts an entry that was read.
@@ -409,19 +378,77 @@ impl Walk {
     }
 }
 
-fn read_announcement(
-    log: &Path,
+/// Reads a transcript and holds it to the entry that binds it.
+///
+/// # Errors
+/// Says in what they do not agree.
+pub fn read_transcript(
+    tournament: TournamentId,
+    entry: &MatchEntry,
+    bytes: &[u8],
+) -> Result<MatchRecord, String> {
+    let found = Hash::of(bytes);
+    if found.0 != entry.transcript_sha256 {
+        let wanted = Hash(entry.transcript_sha256);
+        return Err(format!("the transcript's hash is {found}, the entry says {wanted}"));
+    }
+    let transcript = Transcript::decode(bytes).map_err(|error| format!("transcript: {error}"))?;
+    if transcript.tournament != tournament {
+        return Err("the transcript is of another tournament".to_owned());
+    }
+    if transcript.entry(bytes) != *entry {
+        return Err("the transcript tells of another match than the entry".to_owned());
+    }
+    Ok(transcript.record)
+}
+
+/// Opens a log: whoever has what is withheld may see it.
+///
+/// # Errors
+/// There is none, or it is damaged.
+pub fn open(log: &Path) -> Result<LogReader, CliError> {
+    let access = match log.join(PRIVATE_DIR).is_dir() {
+        true => Access::Owner,
+        false => Access::Public,
+    };
+    LogReader::open(log, access).map_err(|error| unopened(log, &error))
+}
+
+/// Reads the first entry of a log: its bytes, and what they say.
+///
+/// # Errors
+/// It is damaged, or not a tournament's.
+pub fn read_opening(reader: &mut LogReader) -> Result<(Vec<u8>, AnnouncementEntry), CliError> {
+    let log = reader.folder().to_owned();
+    let first = match reader.next_record() {
+        Ok(Some(record)) => record.entry.to_vec(),
+        Ok(None) => return Err(complain(&log, &"it has no whole entry")),
+        Err(error) => return Err(complain(&log, &error)),
+    };
+    match Entry::decode(&first) {
+        Ok(Entry::Announcement(opening)) => Ok((first, opening)),
+        Ok(_) => Err(complain(&log, &"entry 0: not an announcement")),
+        Err(error) => Err(complain(&log, &format!("entry 0: {error}"))),
+    }
+}
+
+/// Reads what the first entry binds.
+///
+/// # Errors
+/// It is missing, damaged, or says what no tournament file may say.
+pub fn read_announcement(
     reader: &LogReader,
     opening: &AnnouncementEntry,
 ) -> Result<Announcement, CliError> {
+    let log = reader.folder();
     let hash = Hash(opening.announcement_sha256);
     let bytes = match reader.blob(&hash, ANNOUNCEMENT_BYTES_MAX as u64) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Err(complain(log, &format!("the announcement {hash} is not there"))),
         Err(error) => return Err(complain(log, &error)),
     };
-    let announcement = Announcement::decode(&bytes);
-    let announcement = announcement.map_err(|error| complain(log, &format!("announcement: {error}")))?;
+    let announcement = Announcement::decode(&bytes)
+        .map_err(|error| complain(log, &format!("announcement: {error}")))?;
     check_announcement(&announcement)
         .map_err(|fact| complain(log, &format!("announcement: {fact}")))?;
     Ok(announcement)
@@ -437,7 +464,8 @@ fn unopened(log: &Path, error: &LogError) -> CliError {
     })
 }
 
-fn complain(log: &Path, fact: &dyn Display) -> CliError {
+/// Complains about a log.
+pub fn complain(log: &Path, fact: &dyn Display) -> CliError {
     let failed = format!("cannot read the log `{}`", log.display());
     CliError::Input(Complaint::new(failed, fact).hint("restore the log from a copy"))
 }

@@ -61,7 +61,8 @@ fn movement(action: Move) -> Value {
     }
 }
 
-fn outcome(outcome: Outcome) -> Value {
+/// Says how a match ended.
+pub fn outcome(outcome: Outcome) -> Value {
     match outcome {
         Outcome::Deal { price } => json!({ "kind": "deal", "price": price.cents() }),
         Outcome::Walked { by } => json!({ "kind": "walked", "by": by }),
