@@ -67,7 +67,8 @@ impl PublicKey {
     }
 }
 
-/// A secret Ed25519 key. Wiped when dropped.
+/// A secret Ed25519 key. Every copy is wiped when it is dropped.
+#[derive(Clone)]
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {

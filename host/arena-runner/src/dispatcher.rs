@@ -1,9 +1,9 @@
 //! The calling thread of a run: restores schedule order, writes the log, tells the news.
 //!
 //! It alone touches the log. Pairs that arrive before their turn wait; the board's window
-//! bounds how many.
+//! bounds how many. While a head is signed, workers play on within that window.
 //!
-//! Not here: playing (`worker`), and what an old log holds (`resume`).
+//! Not here: playing (`worker`), and what an old log holds (`opening`, `resume`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_core::entry::{Close, Entry};
-use arena_log::plain::writer::{GROUP_BYTES_MAX, LogWriter, group_bytes};
+use arena_core::entry::{Close, Entry, Reveal};
+use arena_log::writer::{LogWriter, Record};
 
 use crate::board::{Board, POLL};
 use crate::error::RunError;
 use crate::event::{Counts, RunEvent, RunStatus, Summary};
-use crate::resume::{self, Opened};
-use crate::worker::{BATCH_PAIRS_MAX, Delivery, Failure, PlayedPair, Worker};
+use crate::identity::Identity;
+use crate::opening::{self, Opened, Unfinished};
+use crate::resume::Phase;
+use crate::worker::{BATCH_PAIRS_MAX, Delivery, Encoded, Failure, PlayedPair, Start, Worker};
 use crate::{Job, WORKERS_MAX};
 
 /// How many pairs each worker may be ahead of the log, on average.
@@ -26,6 +28,8 @@ use crate::{Job, WORKERS_MAX};
 const WINDOW_PAIRS: u64 = 128;
 /// Deliveries that may be on their way, for each worker.
 const DELIVERIES: usize = 4;
+/// Most bytes that are appended together; a pair may be larger.
+const GROUP_BYTES_MAX: usize = 16 << 20;
 /// Stack of a worker in bytes: a guest's host calls run on it.
 const STACK_BYTES: usize = 8 << 20;
 /// Between two reports of progress.
@@ -42,9 +46,10 @@ pub fn run(
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {
     let pair_count = job.schedule.pair_count();
-    let (writer, counts, voids) = match resume::open(job)? {
-        Opened::Open { writer, counts, voids } => (writer, counts, voids),
-        Opened::Closed(counts) => {
+    let identity = Identity::of(job)?;
+    let unfinished = match opening::open(job, &identity)? {
+        Opened::Unfinished(unfinished) => unfinished,
+        Opened::Finished(counts) => {
             let pairs_resumed = counts.pairs_done;
             let status = RunStatus::Finished;
             let summary = Summary { status, counts, pair_count, pairs_resumed };
@@ -52,11 +57,12 @@ pub fn run(
             return Ok(summary);
         }
     };
+    let Unfinished { writer, phase, counts, start } = unfinished;
     let pairs_resumed = counts.pairs_done;
     events(RunEvent::Started { pairs_done: pairs_resumed, pair_count });
     let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);
-    let failure = dispatcher.play(job, stop, (pairs_resumed, voids))?;
-    let status = dispatcher.finish(failure)?;
+    let failure = dispatcher.play(job, &identity, stop, start)?;
+    let status = dispatcher.finish(job, &identity, phase, failure)?;
     let counts = dispatcher.counts;
     let summary = Summary { status, counts, pair_count, pairs_resumed };
     events(RunEvent::Finished(summary));
@@ -74,7 +80,7 @@ struct Dispatcher<'e> {
     told_at: Instant,
     voids_told: u32,
     synced_at: Instant,
-    synced_bytes: u64,
+    synced_size: u64,
 }
 
 impl<'e> Dispatcher<'e> {
@@ -85,7 +91,7 @@ impl<'e> Dispatcher<'e> {
         events: &'e mut dyn FnMut(RunEvent),
     ) -> Dispatcher<'e> {
         let now = Instant::now();
-        let synced_bytes = writer.byte_count();
+        let synced_size = writer.size();
         Dispatcher {
             writer,
             counts,
@@ -96,7 +102,7 @@ impl<'e> Dispatcher<'e> {
             told_at: now,
             voids_told: 0,
             synced_at: now,
-            synced_bytes,
+            synced_size,
         }
     }
 
@@ -104,8 +110,9 @@ impl<'e> Dispatcher<'e> {
     fn play(
         &mut self,
         job: &Job<'_, '_>,
+        identity: &Identity,
         stop: &AtomicBool,
-        first: (u64, u32),
+        start: Start,
     ) -> Result<Option<Failure>, RunError> {
         let left = self.pair_count - self.counts.pairs_done;
         let worker_count = job.workers.get().min(WORKERS_MAX);
@@ -118,7 +125,7 @@ impl<'e> Dispatcher<'e> {
             // Whatever ends this closure, a panic of the caller's too, ends the workers.
             let _halt = HaltOnDrop(&board);
             for number in 0..worker_count {
-                let worker = Worker::new(job, &board, sender.clone(), first);
+                let worker = Worker::new(job, identity, &board, sender.clone(), start);
                 let thread = thread::Builder::new()
                     .name(format!("arena-worker-{number}"))
                     .stack_size(STACK_BYTES);
@@ -168,7 +175,7 @@ impl<'e> Dispatcher<'e> {
         let mut bytes = 0;
         let mut next = self.counts.pairs_done;
         while let Some(pair) = self.waiting.remove(&next) {
-            let more = byte_count(&pair.entries);
+            let more: usize = pair.records.iter().map(Encoded::byte_count).sum();
             if bytes + more > GROUP_BYTES_MAX {
                 self.write(&ready)?;
                 ready.clear();
@@ -182,9 +189,9 @@ impl<'e> Dispatcher<'e> {
     }
 
     fn write(&mut self, pairs: &[PlayedPair]) -> Result<(), RunError> {
-        let entries: Vec<&[u8]> =
-            pairs.iter().flat_map(|pair| &pair.entries).map(Vec::as_slice).collect();
-        self.writer.append_all(&entries)?;
+        let records: Vec<Record<'_>> =
+            pairs.iter().flat_map(|pair| &pair.records).map(Encoded::as_record).collect();
+        self.writer.append_all(&records)?;
         for pair in pairs {
             self.counts.add(&pair.counts);
         }
@@ -203,19 +210,25 @@ impl<'e> Dispatcher<'e> {
                 (self.events)(RunEvent::Progress { counts, pair_count });
             }
         }
-        if now - self.synced_at >= SYNC_INTERVAL && self.synced_bytes != self.writer.byte_count() {
+        if now - self.synced_at >= SYNC_INTERVAL && self.synced_size != self.writer.size() {
             self.writer.sync()?;
             self.synced_at = now;
-            self.synced_bytes = self.writer.byte_count();
+            self.synced_size = self.writer.size();
         }
         Ok(())
     }
 
     /// Brings the log to an end that can be gone on with, or that is final.
-    fn finish(&mut self, failure: Option<Failure>) -> Result<RunStatus, RunError> {
+    fn finish(
+        &mut self,
+        job: &Job<'_, '_>,
+        identity: &Identity,
+        phase: Phase,
+        failure: Option<Failure>,
+    ) -> Result<RunStatus, RunError> {
         if let Some(Failure { index, error, voids }) = failure {
             if index == self.counts.pairs_done {
-                let voids: Vec<&[u8]> = voids.iter().map(Vec::as_slice).collect();
+                let voids: Vec<Record<'_>> = voids.iter().map(Encoded::as_record).collect();
                 self.writer.append_all(&voids)?;
             }
             self.writer.sync()?;
@@ -225,17 +238,36 @@ impl<'e> Dispatcher<'e> {
             self.writer.sync()?;
             return Ok(RunStatus::Interrupted);
         }
-        let Counts { match_count, void_count, .. } = self.counts;
-        let close = Entry::Close(Close { match_count, void_count }).encode();
-        self.writer.append_all(&[&close])?;
-        self.writer.sync()?;
+        self.seal(job, identity, phase)?;
         Ok(RunStatus::Finished)
     }
-}
 
-fn byte_count(entries: &[Vec<u8>]) -> usize {
-    let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-    group_bytes(&entries)
+    /// Closes the log, publishes what was private, and reveals the secret: each only once the
+    /// step before is durable, and none that `phase` says was done.
+    fn seal(
+        &mut self,
+        job: &Job<'_, '_>,
+        identity: &Identity,
+        phase: Phase,
+    ) -> Result<(), RunError> {
+        let tournament = identity.tournament;
+        if phase == Phase::Pairs {
+            let Counts { match_count, void_count, .. } = self.counts;
+            self.append(&Entry::Close(Close { tournament, match_count, void_count }))?;
+        }
+        self.writer.checkpoint()?;
+        self.writer.publish()?;
+        if phase != Phase::Over {
+            self.append(&Entry::Reveal(Reveal { tournament, secret: job.secret }))?;
+            self.writer.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<(), RunError> {
+        let encoded = Encoded::alone(entry);
+        Ok(self.writer.append_all(&[encoded.as_record()])?)
+    }
 }
 
 /// Ends the workers of a run when it goes out of scope.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-use arena_core::entry::EntryError;
-use arena_log::plain::error::LogError;
+use arena_core::envelope::EnvelopeError;
+use arena_log::error::LogError;
 
 use crate::event::Voiding;
 
@@ -14,6 +14,19 @@ use crate::event::Voiding;
 pub enum RunError {
     /// The log cannot be opened, read or written.
     Log(LogError),
+    /// The draws need contributions or a beacon's round that were not given.
+    DrawNeeded,
+    /// The draws need the secret, which was not given.
+    SecretNeeded,
+    /// Something that opens the draws is not what was announced.
+    NotAnnounced {
+        /// What it is, such as `draw.contributions[3]`.
+        field: String,
+        /// What it is, or what it gives.
+        found: String,
+        /// What was announced.
+        wanted: String,
+    },
     /// The folder's log is of another tournament.
     AnnouncementDiffers {
         /// The first field that differs, such as `agents[3].params`.
@@ -28,7 +41,25 @@ pub enum RunError {
         /// The entry, counted from 0.
         entry_index: u64,
         /// What is wrong with it.
-        source: EntryError,
+        source: EnvelopeError,
+    },
+    /// The transcript of a match is whole, but not what this program writes.
+    Transcript {
+        /// The entry that it lies beside, counted from 0.
+        entry_index: u64,
+        /// What is wrong with it.
+        source: EnvelopeError,
+    },
+    /// An entry and the transcript beside it, or the schedule, do not agree.
+    Disagrees {
+        /// The entry, counted from 0.
+        entry_index: u64,
+        /// What they do not agree in.
+        field: &'static str,
+        /// What the log says.
+        found: String,
+        /// What it should say.
+        wanted: String,
     },
     /// An entry of the log is not the one that follows.
     Misplaced {
@@ -61,6 +92,13 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Log(error) => write!(f, "{error}"),
+            RunError::DrawNeeded => {
+                write!(f, "the draws are not open: contributions or a beacon's round are missing")
+            }
+            RunError::SecretNeeded => write!(f, "the secret behind the draws is missing"),
+            RunError::NotAnnounced { field, found, wanted } => {
+                write!(f, "`{field}` is `{found}`, announced is `{wanted}`")
+            }
             RunError::AnnouncementDiffers { field, found, wanted } => write!(
                 f,
                 "the log is of another tournament: its `{field}` is `{found}`, now it is \
@@ -69,6 +107,13 @@ impl fmt::Display for RunError {
             RunError::Entry { entry_index, source } => {
                 write!(f, "entry {entry_index} of the log: {source}")
             }
+            RunError::Transcript { entry_index, source } => {
+                write!(f, "the transcript of entry {entry_index} of the log: {source}")
+            }
+            RunError::Disagrees { entry_index, field, found, wanted } => write!(
+                f,
+                "entry {entry_index} of the log has the `{field}` `{found}`, expected `{wanted}`"
+            ),
             RunError::Misplaced { entry_index, found, wanted } => {
                 write!(f, "entry {entry_index} of the log is {found}, expected {wanted}")
             }
@@ -97,8 +142,19 @@ impl RunError {
             RunError::Log(LogError::Locked { .. }) => {
                 Some("wait for the other run, or choose another folder with `--out`")
             }
-            RunError::Log(LogError::Damaged { .. } | LogError::TornTail { .. })
-            | RunError::Entry { .. }
+            RunError::Log(LogError::ForeignKey { .. }) => {
+                Some("give the key that the log was started with, or choose another `--out`")
+            }
+            RunError::DrawNeeded => {
+                Some("give the beacon's round with `--beacon`, contributions with `--contribution`")
+            }
+            RunError::SecretNeeded => Some("give the secret with `--secret`"),
+            RunError::NotAnnounced { .. } => {
+                Some("give what was announced, or choose another folder with `--out`")
+            }
+            RunError::Entry { .. }
+            | RunError::Transcript { .. }
+            | RunError::Disagrees { .. }
             | RunError::Misplaced { .. } => {
                 Some("nothing was changed; restore the log from a copy, or choose another `--out`")
             }
@@ -114,7 +170,7 @@ impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             RunError::Log(error) => Some(error),
-            RunError::Entry { source, .. } => Some(source),
+            RunError::Entry { source, .. } | RunError::Transcript { source, .. } => Some(source),
             RunError::Thread(error) => Some(error),
             _ => None,
         }

@@ -3,7 +3,7 @@
 //! Not here: rates and times left, which belong to whoever shows them.
 
 use arena_core::fault::{Fault, VoidReason};
-use arena_core::record::{MatchRecord, Outcome};
+use arena_core::record::Outcome;
 
 /// News of a run. There are only a few per second, however fast matches are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl Counts {
         self.faults.iter().sum()
     }
 
-    pub(crate) fn add_match(&mut self, record: &MatchRecord) {
+    pub(crate) fn add_match(&mut self, outcome: Outcome) {
         self.match_count += 1;
-        if let Outcome::Faulted { fault, .. } = record.outcome {
+        if let Outcome::Faulted { fault, .. } = outcome {
             let place = Fault::ALL.iter().position(|class| *class == fault);
             self.faults[place.expect("the list of faults is complete")] += 1;
         }
@@ -94,7 +94,7 @@ pub struct Summary {
 /// Whether a run is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
-    /// Every pair is written and the log is closed.
+    /// Every pair is written, and the log is closed, published and revealed.
     Finished,
     /// It was told to stop. The same call goes on.
     Interrupted,

@@ -1,255 +1,291 @@
-//! What the log already holds, and where it may go on.
+//! What the log already holds, checked against the job entry by entry.
 //!
-//! Every entry of an old log is read and compared with the schedule. Only an unfinished end
-//! is cut: torn bytes, or a first leg without its second.
+//! Every record is read, signed ones too: entries are those of the schedule in its order, and
+//! each match agrees with the transcript beside it, which its hash binds. Only an unfinished
+//! end may go: a first leg without its second.
+//!
+//! Not here: roots and signatures, which the log checks when it is opened; whether moves were
+//! legal, which an audit replays.
 
-use arena_core::entry::{Announcement, Close, Entry};
+use arena_core::entry::{Close, DrawEntry, Entry, MatchEntry, Reveal, TournamentId};
 use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::schedule;
-use arena_log::plain::Boundary;
-use arena_log::plain::error::LogError;
-use arena_log::plain::reader::LogReader;
-use arena_log::plain::writer::{LogWriter, Reopened};
+use arena_core::transcript::{self, Transcript};
+use arena_log::records::{RecordRef, Records};
 
-use crate::Job;
 use crate::error::RunError;
 use crate::event::Counts;
+use crate::identity::Identity;
+use crate::worker::Start;
+use crate::{Job, difference};
 
-/// A log that is open for a run.
-pub enum Opened {
-    /// Nothing is left to do.
-    Closed(Counts),
-    /// Pairs are left, or the close record.
-    Open {
-        /// The log's end.
-        writer: LogWriter,
-        /// What it holds.
-        counts: Counts,
-        /// How often the next pair was voided already.
-        voids: u32,
-    },
+/// What comes next in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The announcement.
+    Opening,
+    /// What was added to the draws.
+    Draw,
+    /// A pair, or the close after the last one.
+    Pairs,
+    /// The reveal.
+    Reveal,
+    /// Nothing.
+    Over,
 }
 
-/// Opens the job's log where it is to go on, and starts one where there is none.
-///
-/// # Errors
-/// It cannot be read or written, is damaged, or is not this job's.
-pub fn open(job: &Job<'_, '_>) -> Result<Opened, RunError> {
-    let announcement = Entry::Announcement(job.announcement.clone()).encode();
-    match LogWriter::open_for_append(job.out_dir) {
-        Ok(reopened) => reopen(job, reopened, &announcement),
-        Err(LogError::Missing { .. }) => announce(LogWriter::create(job.out_dir)?, &announcement),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn announce(mut writer: LogWriter, announcement: &[u8]) -> Result<Opened, RunError> {
-    writer.append_all(&[announcement])?;
-    writer.sync()?;
-    Ok(Opened::Open { writer, counts: Counts::default(), voids: 0 })
-}
-
-fn reopen(job: &Job<'_, '_>, reopened: Reopened, announcement: &[u8]) -> Result<Opened, RunError> {
-    let mut reader = reopened.reader()?;
-    match reader.next_entry() {
-        Ok(Some(found)) if found == announcement => {}
-        Ok(Some(found)) => return Err(compare(found, job.announcement)),
-        Ok(None) | Err(LogError::TornTail { .. }) => {
-            return announce(reopened.truncate_to(reader.boundary())?, announcement);
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let progress = Progress::read(job, &mut reader)?;
-    if progress.closed {
-        return Ok(Opened::Closed(progress.counts));
-    }
-    let writer = reopened.truncate_to(progress.resume_at)?;
-    Ok(Opened::Open { writer, counts: progress.counts, voids: progress.voids })
-}
-
-/// How far an old log goes.
-struct Progress {
-    counts: Counts,
+/// How far a log goes.
+#[derive(Debug)]
+pub struct Progress {
+    /// What comes next.
+    pub phase: Phase,
+    /// The whole pairs that it holds.
+    pub counts: Counts,
+    /// The entries without a first leg that is the last one.
+    pub whole_size: u64,
+    /// All entries.
+    pub size: u64,
     voids: u32,
-    first_leg: Option<MatchRecord>,
-    closed: bool,
-    resume_at: Boundary,
+    first_leg: Option<MatchEntry>,
 }
 
 impl Progress {
-    /// Reads everything after the announcement.
-    fn read(job: &Job<'_, '_>, reader: &mut LogReader) -> Result<Progress, RunError> {
+    /// Reads a log from its start. `compare_opening` says how another first entry differs.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds something that this job would not have written.
+    pub fn read(
+        job: &Job<'_, '_>,
+        identity: &Identity,
+        records: &mut Records,
+        compare_opening: &dyn Fn(&[u8]) -> RunError,
+    ) -> Result<Progress, RunError> {
         let mut progress = Progress {
+            phase: Phase::Opening,
             counts: Counts::default(),
+            whole_size: 0,
+            size: 0,
             voids: 0,
             first_leg: None,
-            closed: false,
-            resume_at: reader.boundary(),
         };
-        loop {
-            let entry_index = reader.boundary().entry_count();
-            let entry = match reader.next_entry() {
-                Ok(Some(bytes)) => Entry::decode(bytes),
-                Ok(None) => return Ok(progress),
-                // Nothing is ever written after a close record, so no crash tears there.
-                Err(LogError::TornTail { .. }) if !progress.closed => return Ok(progress),
-                Err(error) => return Err(error.into()),
-            };
-            let entry = entry.map_err(|source| RunError::Entry { entry_index, source })?;
-            let found = name(&entry);
-            progress.accept(job, entry).map_err(|wanted| RunError::Misplaced {
-                entry_index,
-                found,
-                wanted,
-            })?;
+        while let Some(record) = records.next_record()? {
+            if progress.phase != Phase::Opening {
+                Check { job, identity, index: record.index }.accept(&mut progress, record)?;
+            } else if record.entry == identity.opening {
+                let has_draw = identity.draw.is_some();
+                progress.phase = if has_draw { Phase::Draw } else { Phase::Pairs };
+            } else {
+                return Err(compare_opening(record.entry));
+            }
+            progress.size += 1;
             if progress.first_leg.is_none() {
-                progress.resume_at = reader.boundary();
+                progress.whole_size = progress.size;
             }
         }
+        Ok(progress)
     }
 
-    /// Counts the next entry, or says what should have been there.
-    fn accept(&mut self, job: &Job<'_, '_>, entry: Entry) -> Result<(), String> {
-        let pair_index = self.counts.pairs_done;
-        if self.closed {
-            return Err("the end of the log".to_owned());
-        }
-        match entry {
-            Entry::Match(record) if pair_index < job.schedule.pair_count() => {
-                self.accept_match(job, record)
-            }
-            Entry::Void(VoidRecord { pair_index: index, attempt, .. })
-                if self.first_leg.is_none()
-                    && pair_index < job.schedule.pair_count()
-                    && (index, attempt) == (pair_index, self.voids) =>
-            {
-                self.voids += 1;
-                self.counts.void_count += 1;
-                Ok(())
-            }
-            Entry::Close(close) if close == self.close() && self.is_complete(job) => {
-                self.closed = true;
-                Ok(())
-            }
-            _ => Err(self.wanted(job)),
-        }
+    /// Returns where play goes on, if the log goes on at `size`.
+    pub fn start(&self, size: u64) -> Start {
+        let (pair_index, voids) = (self.counts.pairs_done, self.voids);
+        Start { pair_index, voids, has_first_leg: size > self.whole_size }
     }
 
-    fn accept_match(&mut self, job: &Job<'_, '_>, record: MatchRecord) -> Result<(), String> {
-        let plan = job.schedule.pair(self.counts.pairs_done);
-        let leg = u8::from(self.first_leg.is_some());
-        let place = (record.pair_index, record.leg, record.item_index, record.repetition);
-        if place != (plan.index, leg, plan.item_index, plan.repetition) {
-            return Err(self.wanted(job));
+    /// Returns the counts of whole pairs, and with them a first leg that stays, if the log goes
+    /// on at `size`.
+    pub fn counts(&self, size: u64) -> Counts {
+        let mut counts = self.counts;
+        if let Some(first) = self.first_leg.as_ref().filter(|_| size > self.whole_size) {
+            counts.add_match(first.outcome);
         }
-        let seeds = schedule::seat_seeds(job.announcement.seed, plan.index)[usize::from(leg)];
-        if record.agents != plan.seats(leg) || record.seeds != seeds {
-            return Err(format!("{} with the scheduled agents and seeds", self.wanted(job)));
-        }
-        match self.first_leg.take() {
-            None => self.first_leg = Some(record),
-            Some(first) => {
-                self.counts.add_match(&first);
-                self.counts.add_match(&record);
-                self.counts.pairs_done += 1;
-                self.voids = 0;
-            }
-        }
-        Ok(())
+        counts
     }
 
     fn is_complete(&self, job: &Job<'_, '_>) -> bool {
         self.counts.pairs_done == job.schedule.pair_count()
     }
+}
 
-    fn close(&self) -> Close {
-        let Counts { match_count, void_count, .. } = self.counts;
-        Close { match_count, void_count }
-    }
+/// One entry under examination.
+struct Check<'b, 'a, 's> {
+    job: &'b Job<'a, 's>,
+    identity: &'b Identity,
+    index: u64,
+}
 
-    fn wanted(&self, job: &Job<'_, '_>) -> String {
-        if self.is_complete(job) {
-            return name(&Entry::Close(self.close()));
+impl Check<'_, '_, '_> {
+    fn accept(&self, progress: &mut Progress, record: RecordRef<'_>) -> Result<(), RunError> {
+        let entry = Entry::decode(record.entry)
+            .map_err(|source| RunError::Entry { entry_index: self.index, source })?;
+        let wanted = self.identity.tournament;
+        let found = entry.tournament().unwrap_or(wanted);
+        self.same("tournament", found, wanted, TournamentId::to_string)?;
+        let attachment = record.attachment.unwrap_or_default();
+        if !matches!(entry, Entry::Match(_)) {
+            self.same("attachment", attachment.len(), 0, |bytes| format!("{bytes} bytes"))?;
         }
-        let leg = u8::from(self.first_leg.is_some());
-        format!("leg {leg} of pair {}", self.counts.pairs_done)
+        match (progress.phase, entry) {
+            (Phase::Draw, Entry::Draw(draw)) => {
+                self.accept_draw(&draw)?;
+                progress.phase = Phase::Pairs;
+            }
+            (Phase::Pairs, Entry::Match(entry)) if !progress.is_complete(self.job) => {
+                self.accept_match(progress, entry, attachment)?;
+            }
+            (Phase::Pairs, Entry::Void(entry)) if self.is_next(progress, entry.void) => {
+                progress.voids += 1;
+                progress.counts.void_count += 1;
+            }
+            (Phase::Pairs, Entry::Close(close)) if close == self.close(progress) => {
+                progress.phase = Phase::Reveal;
+            }
+            (Phase::Reveal, Entry::Reveal(reveal)) => {
+                self.accept_reveal(reveal)?;
+                progress.phase = Phase::Over;
+            }
+            (_, entry) => return Err(self.misplaced(progress, &entry)),
+        }
+        Ok(())
     }
+
+    fn accept_draw(&self, found: &DrawEntry) -> Result<(), RunError> {
+        let wanted = self.job.draw.expect("a draw comes next only where the job has one");
+        difference::of_draws(found, wanted).map_or(Ok(()), Err)
+    }
+
+    fn accept_match(
+        &self,
+        progress: &mut Progress,
+        entry: MatchEntry,
+        attachment: &[u8],
+    ) -> Result<(), RunError> {
+        let plan = self.job.schedule.pair(progress.counts.pairs_done);
+        let leg = u8::from(progress.first_leg.is_some());
+        if (entry.pair_index, entry.leg) != (plan.index, leg) {
+            return Err(self.misplaced(progress, &Entry::Match(entry)));
+        }
+        self.same("item_index", entry.item_index, plan.item_index, u32::to_string)?;
+        self.same("repetition", entry.repetition, plan.repetition, u32::to_string)?;
+        self.same("agents", entry.agents, plan.seats(leg), pair)?;
+        let record = self.read_transcript(&entry, attachment)?;
+        let seeds = schedule::seat_seeds(self.identity.root, plan.index)[usize::from(leg)];
+        self.same("seeds", record.seeds, seeds, pair)?;
+        match progress.first_leg.take() {
+            None => progress.first_leg = Some(entry),
+            Some(first) => {
+                progress.counts.add_match(first.outcome);
+                progress.counts.add_match(entry.outcome);
+                progress.counts.pairs_done += 1;
+                progress.voids = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the transcript that an entry binds, and checks that both say the same.
+    fn read_transcript(&self, entry: &MatchEntry, bytes: &[u8]) -> Result<MatchRecord, RunError> {
+        let transcript = Transcript::decode(bytes)
+            .map_err(|source| RunError::Transcript { entry_index: self.index, source })?;
+        let wanted = transcript.entry(bytes);
+        if *entry != wanted {
+            let mut differing = fields(entry).into_iter().zip(fields(&wanted));
+            let differing = differing.find(|(found, wanted)| found != wanted);
+            let ((field, found), (_, wanted)) = differing.expect("entries differ in a field");
+            return Err(self.disagrees(field, found, wanted));
+        }
+        let nonce = transcript::nonce(self.identity.root, entry.pair_index, entry.leg);
+        self.same("nonce", transcript.nonce, nonce, |nonce| hex(nonce))?;
+        Ok(transcript.record)
+    }
+
+    fn accept_reveal(&self, found: Reveal) -> Result<(), RunError> {
+        self.same("secret", found.secret, self.job.secret, |secret| match secret {
+            None => "none".to_owned(),
+            Some(secret) => hex(secret),
+        })
+    }
+
+    /// Returns whether a void is of the pair that comes next, and the next of that pair.
+    fn is_next(&self, progress: &Progress, void: VoidRecord) -> bool {
+        let wanted = (progress.counts.pairs_done, progress.voids);
+        let between = progress.first_leg.is_some() || progress.is_complete(self.job);
+        !between && (void.pair_index, void.attempt) == wanted
+    }
+
+    /// Returns the close of a log that holds what was read, if nothing is missing.
+    fn close(&self, progress: &Progress) -> Close {
+        let Counts { void_count, .. } = progress.counts;
+        let match_count = self.job.schedule.match_count();
+        Close { tournament: self.identity.tournament, match_count, void_count }
+    }
+
+    fn misplaced(&self, progress: &Progress, found: &Entry) -> RunError {
+        let wanted = match progress.phase {
+            Phase::Opening => "an announcement".to_owned(),
+            Phase::Draw => "a draw".to_owned(),
+            Phase::Pairs if progress.is_complete(self.job) => {
+                name(&Entry::Close(self.close(progress)))
+            }
+            Phase::Pairs => {
+                let leg = u8::from(progress.first_leg.is_some());
+                format!("leg {leg} of pair {}", progress.counts.pairs_done)
+            }
+            Phase::Reveal => "the reveal".to_owned(),
+            Phase::Over => "the end of the log".to_owned(),
+        };
+        RunError::Misplaced { entry_index: self.index, found: name(found), wanted }
+    }
+
+    /// Compares what the log says with what it should say, and shows both where they differ.
+    fn same<T: PartialEq>(
+        &self,
+        field: &'static str,
+        found: T,
+        wanted: T,
+        show: fn(&T) -> String,
+    ) -> Result<(), RunError> {
+        if found == wanted {
+            return Ok(());
+        }
+        Err(self.disagrees(field, show(&found), show(&wanted)))
+    }
+
+    fn disagrees(&self, field: &'static str, found: String, wanted: String) -> RunError {
+        RunError::Disagrees { entry_index: self.index, field, found, wanted }
+    }
+}
+
+fn fields(entry: &MatchEntry) -> [(&'static str, String); 9] {
+    [
+        ("transcript_sha256", hex(&entry.transcript_sha256)),
+        ("tournament", entry.tournament.to_string()),
+        ("pair_index", entry.pair_index.to_string()),
+        ("leg", entry.leg.to_string()),
+        ("agents", pair(&entry.agents)),
+        ("item_index", entry.item_index.to_string()),
+        ("repetition", entry.repetition.to_string()),
+        ("outcome", format!("{:?}", entry.outcome)),
+        ("turn_count", entry.turn_count.to_string()),
+    ]
+}
+
+fn pair<T: std::fmt::Display>([buyer, seller]: &[T; 2]) -> String {
+    format!("{buyer}, {seller}")
 }
 
 /// Says in a few words which entry this is.
-fn name(entry: &Entry) -> String {
+pub fn name(entry: &Entry) -> String {
     match entry {
         Entry::Announcement(_) => "an announcement".to_owned(),
-        Entry::Match(record) => format!("leg {} of pair {}", record.leg, record.pair_index),
-        Entry::Void(void) => format!("void {} of pair {}", void.attempt, void.pair_index),
-        Entry::Close(Close { match_count, void_count }) => {
+        Entry::Draw(_) => "a draw".to_owned(),
+        Entry::Match(entry) => format!("leg {} of pair {}", entry.leg, entry.pair_index),
+        Entry::Void(entry) => {
+            format!("void {} of pair {}", entry.void.attempt, entry.void.pair_index)
+        }
+        Entry::Close(Close { match_count, void_count, .. }) => {
             format!("the close of {match_count} matches and {void_count} voids")
         }
-    }
-}
-
-/// Says how the log's first entry differs from this job's announcement.
-fn compare(found: &[u8], wanted: &Announcement) -> RunError {
-    let found = match Entry::decode(found) {
-        Ok(Entry::Announcement(found)) => found,
-        Ok(other) => {
-            let wanted = "an announcement".to_owned();
-            return RunError::Misplaced { entry_index: 0, found: name(&other), wanted };
-        }
-        Err(source) => {
-            return RunError::Entry { entry_index: 0, source };
-        }
-    };
-    let fixed = fields(&found).into_iter().zip(fields(wanted)).find(|(a, b)| a != b);
-    let fixed = fixed.map(|((field, found), (_, wanted))| (field, found, wanted));
-    let texts = [
-        ("engine", &found.engine, &wanted.engine),
-        ("config_toml", &found.config_toml, &wanted.config_toml),
-    ];
-    let lines = || texts.iter().find_map(|(field, found, wanted)| line(field, found, wanted));
-    let (field, found, wanted) =
-        fixed.or_else(lines).expect("announcements of different bytes differ in a field");
-    RunError::AnnouncementDiffers { field, found, wanted }
-}
-
-/// Lists an announcement's fields by name, but for its texts. The number of agents comes
-/// before the agents, so that lists agree until the first difference.
-fn fields(announcement: &Announcement) -> Vec<(String, String)> {
-    let Announcement { name, seed, agents, catalog_sha256, item_count, pair_count, .. } =
-        announcement;
-    let mut fields = vec![
-        ("name".to_owned(), name.clone()),
-        ("seed".to_owned(), seed.to_string()),
-        ("item_count".to_owned(), item_count.to_string()),
-        ("catalog_sha256".to_owned(), hex(catalog_sha256)),
-        ("agents".to_owned(), agents.len().to_string()),
-    ];
-    for (place, agent) in agents.iter().enumerate() {
-        fields.push((format!("agents[{place}].name"), agent.name.clone()));
-        let hash = hex(&agent.component_sha256);
-        fields.push((format!("agents[{place}].component_sha256"), hash));
-        fields.push((format!("agents[{place}].params"), agent.params.clone()));
-    }
-    fields.push(("pair_count".to_owned(), pair_count.to_string()));
-    fields
-}
-
-/// Returns the first line in which two texts differ: its name, and what either says.
-fn line(field: &str, found: &str, wanted: &str) -> Option<(String, String, String)> {
-    if found == wanted {
-        return None;
-    }
-    let (mut found, mut wanted) = (found.split('\n'), wanted.split('\n'));
-    let mut line_number = 0;
-    // Texts that differ do so in a line, at the latest in the one that only the longer has.
-    loop {
-        line_number += 1;
-        let lines = (found.next(), wanted.next());
-        if lines.0 != lines.1 {
-            let text = |line: Option<&str>| line.unwrap_or("(no such line)").to_owned();
-            let name = format!("{field} line {line_number}");
-            return Some((name, text(lines.0), text(lines.1)));
-        }
+        Entry::Reveal(_) => "the reveal".to_owned(),
     }
 }

@@ -1,26 +1,31 @@
 //! One thread: takes the next pair, plays its two legs, hands over their bytes.
 //!
-//! Encoding happens here, so that the dispatcher only writes.
+//! Encoding and hashing of transcripts happen here, so that the dispatcher only writes.
 //!
 //! Not here: the order of entries (`dispatcher`).
 
+use std::any::Any;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SendError, SyncSender};
 use std::time::{Duration, Instant};
 
 use arena_core::catalog;
-use arena_core::entry::Entry;
+use arena_core::entry::{Entry, VoidEntry};
 use arena_core::fault::SeatError;
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::referee::{self, Voided};
 use arena_core::scenario::{Brief, Role, Scenario};
 use arena_core::schedule::{self, PairPlan};
 use arena_core::seat::{Seat, Usage};
+use arena_core::transcript::Transcript;
 use arena_core::turn::{End, Event, Reply};
+use arena_log::writer::Record;
 
 use crate::board::Board;
 use crate::error::RunError;
 use crate::event::{Counts, Voiding};
+use crate::identity::Identity;
 use crate::{Job, SeatRequest, VOID_ATTEMPTS_MAX};
 
 /// Pairs that are handed over together.
@@ -43,10 +48,59 @@ pub enum Delivery {
 pub struct PlayedPair {
     /// The pair's place in the schedule.
     pub index: u64,
-    /// Encoded entries: voids, then the two legs.
-    pub entries: Vec<Vec<u8>>,
+    /// Voids, then the two legs.
+    pub records: Vec<Encoded>,
     /// The same, counted.
     pub counts: Counts,
+}
+
+/// An entry and what lies beside it, as they go into the log.
+pub struct Encoded {
+    /// The entry.
+    pub entry: Vec<u8>,
+    /// The transcript of a match; empty beside any other entry.
+    pub attachment: Vec<u8>,
+}
+
+impl Encoded {
+    /// Returns an entry that has nothing beside it.
+    pub fn alone(entry: &Entry) -> Encoded {
+        Encoded { entry: entry.encode(), attachment: Vec::new() }
+    }
+
+    /// Returns this as the log takes it.
+    pub fn as_record(&self) -> Record<'_> {
+        Record { entry: &self.entry, attachment: &self.attachment }
+    }
+
+    /// Returns how many bytes it has.
+    pub fn byte_count(&self) -> usize {
+        self.entry.len() + self.attachment.len()
+    }
+}
+
+/// Where the log ends that a run goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The first pair of which not both legs are there.
+    pub pair_index: u64,
+    /// How often the log says that it was voided.
+    pub voids: u32,
+    /// Whether its first leg is there: a head was signed between the legs, and what came after
+    /// is lost.
+    pub has_first_leg: bool,
+}
+
+impl Start {
+    /// The start of a pair of which nothing is there.
+    pub fn of(pair_index: u64) -> Start {
+        Start { pair_index, voids: 0, has_first_leg: false }
+    }
+
+    /// Returns the legs that are missing.
+    fn legs(self) -> RangeInclusive<u8> {
+        if self.has_first_leg { 1..=1 } else { 0..=1 }
+    }
 }
 
 /// A pair that could not be finished.
@@ -55,16 +109,17 @@ pub struct Failure {
     pub index: u64,
     /// Why.
     pub error: RunError,
-    /// Its voids, encoded, which stay on the record.
-    pub voids: Vec<Vec<u8>>,
+    /// Its voids, which stay on the record.
+    pub voids: Vec<Encoded>,
 }
 
 /// A worker and what it keeps between pairs.
 pub struct Worker<'a, 's, 'b> {
     job: &'b Job<'a, 's>,
+    identity: &'b Identity,
     board: &'b Board<'b>,
     deliveries: SyncSender<Delivery>,
-    first: (u64, u32),
+    start: Start,
     batch: Vec<PlayedPair>,
     batch_start: Instant,
     scenario: Option<(u32, u32, Scenario)>,
@@ -87,17 +142,17 @@ enum LegEnd {
 }
 
 impl<'a, 's, 'b> Worker<'a, 's, 'b> {
-    /// Returns a worker. `first` is the first pair that the log does not hold, and how often
-    /// the log says that it was voided.
+    /// Returns a worker of a run that goes on from `start`.
     pub fn new(
         job: &'b Job<'a, 's>,
+        identity: &'b Identity,
         board: &'b Board<'b>,
         deliveries: SyncSender<Delivery>,
-        first: (u64, u32),
+        start: Start,
     ) -> Worker<'a, 's, 'b> {
         let batch = Vec::with_capacity(BATCH_PAIRS_MAX);
         let batch_start = Instant::now();
-        Worker { job, board, deliveries, first, batch, batch_start, scenario: None }
+        Worker { job, identity, board, deliveries, start, batch, batch_start, scenario: None }
     }
 
     /// Plays pairs until there are none, the run stops, or one fails.
@@ -145,9 +200,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         // Nothing that a panic leaves half-changed is used again: the worker ends.
         let caught = catch_unwind(AssertUnwindSafe(|| self.play_pair(index)));
         caught.unwrap_or_else(|payload| {
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-            let message = text.unwrap_or("no message").to_owned();
+            let message = panic_message(&*payload);
             let error = RunError::Panicked { pair_index: index, message };
             Err(Unfinished::Failed(Box::new(Failure { index, error, voids: Vec::new() })))
         })
@@ -158,15 +211,15 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         let plan = self.job.schedule.pair(index);
         let scenario = self.take_scenario(&plan);
         let counts = Counts { pairs_done: 1, ..Counts::default() };
-        let mut pair = PlayedPair { index, entries: Vec::with_capacity(2), counts };
-        let voided_before = if index == self.first.0 { self.first.1 } else { 0 };
+        let mut pair = PlayedPair { index, records: Vec::with_capacity(2), counts };
+        let start = if index == self.start.pair_index { self.start } else { Start::of(index) };
         let mut last = None;
-        for attempt in voided_before..voided_before + VOID_ATTEMPTS_MAX {
-            match self.play_legs(&plan, &scenario) {
+        for attempt in start.voids..start.voids + VOID_ATTEMPTS_MAX {
+            match self.play_legs(&plan, start.legs(), &scenario) {
                 Ok(records) => {
                     for record in records {
-                        pair.counts.add_match(&record);
-                        pair.entries.push(Entry::Match(record).encode());
+                        pair.counts.add_match(record.outcome);
+                        pair.records.push(self.encode(record));
                     }
                     self.scenario = Some((plan.item_index, plan.repetition, scenario));
                     return Ok(pair);
@@ -179,10 +232,10 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         }
         let last = last.expect("a pair is played at least once");
         let error = RunError::Voided { attempts: VOID_ATTEMPTS_MAX, last };
-        Err(Unfinished::Failed(Box::new(Failure { index, error, voids: pair.entries })))
+        Err(Unfinished::Failed(Box::new(Failure { index, error, voids: pair.records })))
     }
 
-    /// Puts a void on the pair's record and tells it.
+    /// Tells a void, and puts it on the pair's record.
     fn note_void(
         &self,
         pair: &mut PlayedPair,
@@ -190,13 +243,26 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         voided: Voided,
     ) -> Result<Voiding, Unfinished> {
         let (pair_index, Voided { reason, detail, .. }) = (pair.index, voided);
-        pair.counts.void_count += 1;
-        let record = VoidRecord { pair_index, attempt, reason };
-        pair.entries.push(Entry::Void(record).encode());
+        // Between the legs of a pair there is no place for a void: its first leg counts.
+        if pair_index != self.start.pair_index || !self.start.has_first_leg {
+            pair.counts.void_count += 1;
+            let void = VoidRecord { pair_index, attempt, reason };
+            let tournament = self.identity.tournament;
+            pair.records.push(Encoded::alone(&Entry::Void(VoidEntry { tournament, void })));
+        }
         let voiding = Voiding { pair_index, attempt, reason, detail };
         let sent = self.deliveries.send(Delivery::Voided(voiding.clone()));
         sent.map_err(|_| Unfinished::Abandoned)?;
         Ok(voiding)
+    }
+
+    /// Returns a match as the log keeps it: the whole beside the entry that binds it.
+    fn encode(&self, record: MatchRecord) -> Encoded {
+        let Identity { tournament, root, .. } = *self.identity;
+        let transcript = Transcript::new(tournament, root, record);
+        let attachment = transcript.encode();
+        let entry = Entry::Match(transcript.entry(&attachment)).encode();
+        Encoded { entry, attachment }
     }
 
     /// Returns the pair's scenario, which neighbours in the schedule share.
@@ -205,17 +271,21 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         match self.scenario.take() {
             Some((item, time, scenario)) if (item, time) == (item_index, repetition) => scenario,
             _ => {
-                let Job { config, catalog, announcement, .. } = self.job;
-                catalog::draw_scenario(config, catalog, announcement.seed, item_index, repetition)
+                let Job { config, catalog, .. } = self.job;
+                let root = self.identity.root;
+                catalog::draw_scenario(config, catalog, root, item_index, repetition)
             }
         }
     }
 
-    fn play_legs(&self, plan: &PairPlan, scenario: &Scenario) -> Result<[MatchRecord; 2], LegEnd> {
-        let seeds = schedule::seat_seeds(self.job.announcement.seed, plan.index);
-        let first = self.play_leg(plan, 0, scenario, seeds[0])?;
-        let second = self.play_leg(plan, 1, scenario, seeds[1])?;
-        Ok([first, second])
+    fn play_legs(
+        &self,
+        plan: &PairPlan,
+        legs: RangeInclusive<u8>,
+        scenario: &Scenario,
+    ) -> Result<Vec<MatchRecord>, LegEnd> {
+        let seeds = schedule::seat_seeds(self.identity.root, plan.index);
+        legs.map(|leg| self.play_leg(plan, leg, scenario, seeds[usize::from(leg)])).collect()
     }
 
     fn play_leg(
@@ -250,8 +320,15 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     }
 }
 
+/// Returns what a panic said.
+pub fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("no message").to_owned()
+}
+
 /// Sits in for a seat that could not be made, and says why as soon as it is asked.
-struct Unseated(SeatError);
+pub struct Unseated(pub SeatError);
 
 impl Seat for Unseated {
     fn begin(&mut self, _brief: &Brief) -> Result<(), SeatError> {
