@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn streams_of_a_master_give_the_published_bits() {
         let counted = std::array::from_fn(|place| place as u8);
-        let vectors: [([u8; 32], &str, &[u64], [u64; 4]); 2] = [
+        type Vector<'a> = ([u8; 32], &'a str, &'a [u64], [u64; 4]);
+        let vectors: [Vector<'_>; 2] = [
             (
                 counted,
                 "pair",

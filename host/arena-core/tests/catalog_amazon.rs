@@ -12,6 +12,7 @@ use arena_core::catalog::{Budget, Catalog, CatalogError, amazon, draw_scenario, 
 use arena_core::config::{Split, TournamentConfig};
 use arena_core::price::Price;
 use arena_core::scenario::Item;
+use arena_core::seed::Root;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -279,7 +280,7 @@ fn the_scenarios_that_are_played_are_feasible_as_often_as_published() {
     let config = TournamentConfig::parse(text).expect("the case is a tournament");
     let mut counts = [0; 3];
     for index in 0..930 {
-        let scenario = draw_scenario(&config, &catalog, 1, index, 0);
+        let scenario = draw_scenario(&config, &catalog, Root::Seed(1), index, 0);
         counts[(scenario.budget.cmp(&scenario.cost) as i8 + 1) as usize] += 1;
     }
     assert_eq!(counts, [44, 0, 886]);
@@ -310,8 +311,8 @@ fn the_split_of_the_real_products_is_the_published_one() {
     let Some(catalog) = real_catalog() else {
         return;
     };
-    let test = catalog.select(Split::Test, None, 0).expect("there are some");
-    let train = catalog.select(Split::Train, None, 0).expect("there are some");
+    let test = catalog.select(Split::Test, None, Root::Seed(0)).expect("there are some");
+    let train = catalog.select(Split::Train, None, Root::Seed(0)).expect("there are some");
     assert_eq!((train.entries.len(), test.entries.len()), (801, 129));
     assert!(test.entries.iter().all(|entry| is_test_item(&entry.item.id)));
     let lines: String = test.entries.iter().map(|entry| format!("{}\n", entry.item.id)).collect();

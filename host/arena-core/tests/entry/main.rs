@@ -1,4 +1,6 @@
-//! Entries of the log: one encoding for each value, and no bytes that are read as another's.
+//! Entries of the log and what they bind: one encoding for each value, and no bytes that are read
+//! as another's.
 
 mod golden;
 mod properties;
+mod view;
