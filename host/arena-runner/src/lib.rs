@@ -19,6 +19,7 @@ mod identity;
 mod opening;
 mod resume;
 mod worker;
+pub mod reexecution;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
