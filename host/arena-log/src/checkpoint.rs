@@ -41,7 +41,7 @@ impl Head {
         let (Some(origin), Some(size), Some(root), Some(rest)) =
             (lines.next(), lines.next(), lines.next(), lines.next())
         else {
-            return Err(HeadError::Lines { found: head.lines().count() });
+            return Err(HeadError::Lines { found: head.matches('\n').count() });
         };
         if !rest.is_empty() || lines.next().is_some() {
             return Err(HeadError::Extension { line: text::excerpt(rest) });

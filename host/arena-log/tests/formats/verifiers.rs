@@ -1,0 +1,161 @@
+//! Programs that we did not write accept what this crate writes: the note reader and the tile
+//! reader of Cloudflare's `azul`, ports of the ones behind Go's checksum database.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use signed_note::{Note as TheirNote, StandardVerifier, VerifierList};
+use tlog_tiles::{
+    Checkpoint, Error, HashReader, Tile, TileHashReader, TileReader, check_record, check_tree,
+    prove_record, prove_tree, stored_hash_index, tree_hash,
+};
+
+use arena_log::hash::Hash;
+use arena_log::tree::Node;
+
+use crate::sample::{ORIGIN, Tree, bit_flips, key};
+
+/// Hashes in a full tile, and the height of such a tile.
+const TILE_WIDTH: u64 = 256;
+const TILE_HEIGHT: u8 = 8;
+
+/// The tiles of a tree as they lie in a published folder, by path.
+fn published_tiles(tree: &Tree) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut row = tree.size();
+    for tile_level in 0.. {
+        if row == 0 {
+            break;
+        }
+        for number in 0..row.div_ceil(TILE_WIDTH) {
+            let width = (row - number * TILE_WIDTH).min(TILE_WIDTH);
+            let hashes = (0..width).flat_map(|at| {
+                let (level, index) = (tile_level * TILE_HEIGHT, number * TILE_WIDTH + at);
+                tree.node(Node { level, index }).0
+            });
+            let path = arena_log::tile::hash_tile(tile_level, number, width);
+            files.insert(path, hashes.collect());
+        }
+        row /= TILE_WIDTH;
+    }
+    files
+}
+
+/// Hands tiles to their reader, and notes which ones it has authenticated.
+struct Folder {
+    files: BTreeMap<String, Vec<u8>>,
+    authenticated: RefCell<BTreeSet<String>>,
+}
+
+impl Folder {
+    fn new(files: BTreeMap<String, Vec<u8>>) -> Folder {
+        Folder { files, authenticated: RefCell::default() }
+    }
+}
+
+/// Their paths name the height of tiles; those of C2SP tlog-tiles, where it is 8, do not.
+fn published_path(tile: &Tile) -> String {
+    tile.path().replacen("tile/8/", "tile/", 1)
+}
+
+impl TileReader for Folder {
+    fn height(&self) -> u8 {
+        TILE_HEIGHT
+    }
+
+    fn read_tiles(&self, tiles: &[Tile]) -> Result<Vec<Vec<u8>>, Error> {
+        let read = |tile: &Tile| self.files.get(&published_path(tile)).cloned();
+        tiles.iter().map(read).collect::<Option<_>>().ok_or(Error::InvalidTile)
+    }
+
+    fn save_tiles(&self, tiles: &[Tile], _data: &[Vec<u8>]) {
+        self.authenticated.borrow_mut().extend(tiles.iter().map(published_path));
+    }
+}
+
+/// Opens a checkpoint with their reader of notes and their reader of checkpoints.
+fn their_checkpoint(note: &[u8], vkey: &str) -> Option<Checkpoint> {
+    let verifiers = VerifierList::new(vec![Box::new(StandardVerifier::new(vkey).ok()?)]);
+    let note = TheirNote::from_bytes(note).ok()?;
+    let (verified, unknown) = note.verify(&verifiers).ok()?;
+    assert_eq!((verified.len(), unknown.len()), (1, 0));
+    Checkpoint::from_bytes(note.text()).ok()
+}
+
+/// Reads every leaf through their tile reader, which checks each tile against the root.
+fn their_leaves(folder: &Folder, checkpoint: &Checkpoint) -> Result<Vec<Hash>, Error> {
+    let reader = TileHashReader::new(checkpoint.size(), *checkpoint.hash(), folder);
+    let indexes: Vec<u64> = (0..checkpoint.size()).map(|leaf| stored_hash_index(0, leaf)).collect();
+    let hashes = reader.read_hashes(&indexes)?;
+    Ok(hashes.into_iter().map(|hash| Hash(hash.0)).collect())
+}
+
+#[test]
+fn an_existing_verifier_accepts_our_checkpoint_and_tiles() {
+    let vkey = key(1).vkey(ORIGIN).expect("a good name").to_string();
+    for size in [1, 2, 255, 256, 257, 700, 66_000] {
+        let tree = Tree::of_size(size);
+        let head = tree.head();
+        let note = head.sign(&key(1)).expect("it is a head");
+        let checkpoint = their_checkpoint(note.as_bytes(), &vkey).expect("they accept it");
+        assert_eq!((checkpoint.origin(), checkpoint.size()), (ORIGIN, size as u64));
+        assert_eq!((checkpoint.hash().0, checkpoint.extension()), (head.root.0, ""));
+
+        let folder = Folder::new(published_tiles(&tree));
+        let leaves = their_leaves(&folder, &checkpoint).expect("they accept the tiles");
+        assert_eq!(leaves, tree.leaves);
+        let all: BTreeSet<String> = folder.files.keys().cloned().collect();
+        assert_eq!(*folder.authenticated.borrow(), all, "they looked at every tile");
+        let reader = TileHashReader::new(checkpoint.size(), *checkpoint.hash(), &folder);
+        let root = tree_hash(checkpoint.size(), &reader).expect("they accept the tiles");
+        assert_eq!(root.0, head.root.0);
+    }
+}
+
+#[test]
+fn an_existing_verifier_refuses_our_checkpoint_and_tiles_with_any_bit_flipped() {
+    let vkey = key(1).vkey(ORIGIN).expect("a good name").to_string();
+    let tree = Tree::of_size(258);
+    let note = tree.head().sign(&key(1)).expect("it is a head");
+    for (byte, flipped) in bit_flips(note.as_bytes()) {
+        let is_accepted = their_checkpoint(&flipped, &vkey).is_some();
+        // Base64 of theirs is strict, too, so there is no bit that they overlook.
+        assert!(!is_accepted, "byte {byte}");
+    }
+    let checkpoint = their_checkpoint(note.as_bytes(), &vkey).expect("they accept it");
+    let files = published_tiles(&tree);
+    for (path, bytes) in &files {
+        // One bit of each hash: the others differ in nothing that a hash function knows.
+        for byte in (0..bytes.len()).step_by(32) {
+            let mut files = files.clone();
+            files.get_mut(path).expect("the file is there")[byte] ^= 1;
+            let refused = their_leaves(&Folder::new(files), &checkpoint);
+            assert!(refused.is_err(), "{path} byte {byte}");
+        }
+    }
+}
+
+#[test]
+fn an_existing_verifier_makes_and_accepts_the_same_proofs() {
+    let tree = Tree::of_size(700);
+    let note = tree.head().sign(&key(1)).expect("it is a head");
+    let vkey = key(1).vkey(ORIGIN).expect("a good name").to_string();
+    let checkpoint = their_checkpoint(note.as_bytes(), &vkey).expect("they accept it");
+    let folder = Folder::new(published_tiles(&tree));
+    let reader = TileHashReader::new(700, *checkpoint.hash(), &folder);
+    let theirs = |hashes: Vec<Hash>| -> Vec<tlog_tiles::Hash> {
+        hashes.into_iter().map(|hash| tlog_tiles::Hash(hash.0)).collect()
+    };
+    for index in (0..700).step_by(13).chain([255, 256, 511, 512, 699]) {
+        let proof = theirs(tree.inclusion(index, 700).expect("it is in the tree"));
+        assert_eq!(prove_record(700, index, &reader).expect("the tiles are there"), proof);
+        let leaf = tlog_tiles::Hash(tree.leaves[index as usize].0);
+        check_record(&proof, 700, *checkpoint.hash(), index, leaf).expect("they accept it");
+    }
+    for old in (1..700).step_by(13).chain([255, 256, 257, 512, 699]) {
+        let proof = theirs(tree.consistency(old, 700).expect("the tree grew"));
+        assert_eq!(prove_tree(700, old, &reader).expect("the tiles are there"), proof);
+        let root = tlog_tiles::Hash(tree.root_at(old as usize).0);
+        check_tree(&proof, 700, *checkpoint.hash(), old, root).expect("they accept it");
+    }
+}
