@@ -13,6 +13,7 @@ same number of workers.
 
 import argparse
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,9 +71,8 @@ def play(program, folder, matches, workers):
     code, kibibytes = measured.stdout.split()
     if code != "0":
         sys.exit(f"{' '.join(map(str, command))} exited with {code}")
-    log = out / "log.arena"
-    size = log.stat().st_size / 2**20
-    log.unlink()
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file()) / 2**20
+    shutil.rmtree(out)
     return int(kibibytes) / 2**10, size, seconds
 
 

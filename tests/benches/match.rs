@@ -12,9 +12,11 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::catalog::{Budget, Catalog, CatalogEntry, draw_scenario};
 use arena_core::config::{Limits, TournamentConfig};
-use arena_core::entry::{AgentEntry, Announcement};
+use arena_core::draws::Draws;
+use arena_core::entry::AnnouncementEntry;
 use arena_core::fault::SeatError;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome};
@@ -23,6 +25,9 @@ use arena_core::rules::Rules;
 use arena_core::scenario::Item;
 use arena_core::schedule::{PairPlan, Schedule};
 use arena_core::seat::Seat;
+use arena_core::seed::Root;
+use arena_log::hash::Hash;
+use arena_log::key::SigningKey;
 use arena_runner::{Job, SeatRequest};
 use arena_sandbox::{CompileWorker, Grants, LoadedAgent, Sandbox, SandboxSettings};
 use arena_tests::native::NativeSeat;
@@ -46,6 +51,8 @@ struct Fixture {
     catalog: Catalog,
     schedule: Schedule,
     announcement: Announcement,
+    opening: AnnouncementEntry,
+    key: SigningKey,
     rules: Rules,
 }
 
@@ -65,19 +72,28 @@ impl Fixture {
             name: name.to_owned(),
             component_sha256: [0; 32],
             params: String::new(),
+            submission: None,
         });
         let announcement = Announcement {
             name: config.name.clone(),
             config_toml,
-            seed: config.seed,
+            draws: Draws::PublicSeed(1),
             engine: "bench".to_owned(),
+            models: Vec::new(),
             agents: agents.to_vec(),
             catalog_sha256: catalog.sha256(),
             item_count: 1,
             pair_count: schedule.pair_count(),
+            checkpoint_every: config.log.checkpoint_every,
+        };
+        let key = SigningKey::from_seed([1; 32]);
+        let opening = AnnouncementEntry {
+            origin: "arena.test/bench".to_owned(),
+            log_key: key.public().to_bytes(),
+            announcement_sha256: Hash::of(&announcement.encode()).0,
         };
         let rules = Rules::new(&config.rules, &config.limits);
-        Fixture { config, catalog, schedule, announcement, rules }
+        Fixture { config, catalog, schedule, announcement, opening, key, rules }
     }
 }
 
@@ -125,6 +141,11 @@ fn run_logged(fixture: &Fixture, seats: SeatMaker<'_>) {
     let make = |request: SeatRequest| seats(request.agent, request.seed);
     let job = Job {
         announcement: &fixture.announcement,
+        opening: &fixture.opening,
+        draw: None,
+        secret: None,
+        key: &fixture.key,
+        blobs: &[],
         rules: &fixture.rules,
         schedule: &fixture.schedule,
         catalog: &fixture.catalog,
@@ -141,7 +162,7 @@ fn run_logged(fixture: &Fixture, seats: SeatMaker<'_>) {
 
 /// Plays one match and writes nothing.
 fn play_unlogged(fixture: &Fixture, seats: SeatMaker<'_>) -> MatchRecord {
-    let scenario = draw_scenario(&fixture.config, &fixture.catalog, 1, 0, 0);
+    let scenario = draw_scenario(&fixture.config, &fixture.catalog, Root::Seed(1), 0, 0);
     let mut buyer = seats(0, 1).expect("a seat can be made");
     let mut seller = seats(1, 2).expect("a seat can be made");
     let pair: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];

@@ -1,22 +1,31 @@
-//! Logs written by an enemy: frames and checksums are right, what they hold is not. Whatever a
-//! log says, the program says what is wrong or prints it, harmlessly, and never breaks.
+//! Logs written by an enemy: tiles, hashes and signatures are right, what they hold is not; or
+//! files are torn, gone or something else. Whatever a log says, the program says what is wrong or
+//! prints it, harmlessly, and never breaks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use arena_core::entry::{AgentEntry, Announcement, Close, Entry};
+use arena_core::announcement::{AgentEntry, Announcement};
+use arena_core::draws::Draws;
+use arena_core::entry::{AnnouncementEntry, Close, Entry, Reveal, TournamentId};
 use arena_core::fault::Fault;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Role};
 use arena_core::seat::{ModelCall, Usage};
+use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
-use arena_log::plain::writer::LogWriter;
+use arena_log::blobs::Visibility;
+use arena_log::hash::Hash;
+use arena_log::writer::{LogSettings, LogWriter, Record};
 
-use crate::kit;
+use crate::{kit, logs};
 
 /// What a reader must never be shown as it is: a terminal command, a reversal, a forged line.
 const EVIL: &str = "\u{1b}[31m\u{202e}\u{7}\u{9b}2J\r\nforged: line \u{200b}";
+
+/// The name of every log here.
+const ORIGIN: &str = "arena.test/forged";
 
 /// A tournament file that could have been played.
 const TOURNAMENT: &str = r#"
@@ -47,16 +56,27 @@ fn announcement() -> Announcement {
         name: name.to_owned(),
         component_sha256: [7; 32],
         params: String::new(),
+        submission: None,
     };
     Announcement {
         name: "forged".to_owned(),
         config_toml: TOURNAMENT.to_owned(),
-        seed: 1,
+        draws: Draws::PublicSeed(1),
         engine: "engine=none\n".to_owned(),
+        models: Vec::new(),
         agents: vec![agent("a"), agent("b")],
         catalog_sha256: [9; 32],
         item_count: 1,
         pair_count: 1,
+        checkpoint_every: 256,
+    }
+}
+
+fn opening(announcement: &Announcement) -> AnnouncementEntry {
+    AnnouncementEntry {
+        origin: ORIGIN.to_owned(),
+        log_key: logs::key().public().to_bytes(),
+        announcement_sha256: Hash::of(&announcement.encode()).0,
     }
 }
 
@@ -91,26 +111,35 @@ fn record(leg: u8) -> MatchRecord {
 }
 
 /// Writes a log of one pair, after `forge` has had its way with both legs.
-fn write(folder: &Path, announcement: Announcement, forge: &dyn Fn(&mut MatchRecord)) {
+fn write(folder: &Path, announcement: &Announcement, forge: &dyn Fn(&mut MatchRecord)) {
     let mut legs = [record(0), record(1)];
     legs.iter_mut().for_each(forge);
-    let [first, second] = legs;
-    let close = Close { match_count: 2, void_count: 0 };
-    let entries = [
-        Entry::Announcement(announcement),
-        Entry::Match(first),
-        Entry::Match(second),
-        Entry::Close(close),
-    ]
-    .map(|entry| entry.encode());
-    write_entries(folder, &entries);
+    let opening = Entry::Announcement(opening(announcement)).encode();
+    let tournament = TournamentId::of_first_entry(&opening);
+    let mut records = vec![(opening, Vec::new())];
+    for leg in legs {
+        let transcript = Transcript { tournament, nonce: [3; 32], record: leg };
+        let bytes = transcript.encode();
+        records.push((Entry::Match(transcript.entry(&bytes)).encode(), bytes));
+    }
+    let close = Close { tournament, match_count: 2, void_count: 0 };
+    records.push((Entry::Close(close).encode(), Vec::new()));
+    let reveal = Reveal { tournament, secret: None };
+    records.push((Entry::Reveal(reveal).encode(), Vec::new()));
+    write_records(folder, &announcement.encode(), &records);
 }
 
-fn write_entries(folder: &Path, entries: &[Vec<u8>]) {
-    let mut writer = LogWriter::create(folder).expect("a folder for the log");
-    let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-    writer.append_all(&entries).expect("the log is written");
-    writer.close().expect("the log is written");
+/// Writes and signs a log of any bytes.
+fn write_records(folder: &Path, announcement: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
+    let settings =
+        LogSettings { origin: ORIGIN.to_owned(), key: logs::key(), checkpoint_every: 256 };
+    let mut writer = LogWriter::create(folder, settings).expect("a folder for the log");
+    writer.put_blob(announcement, Visibility::Public).expect("the announcement is written");
+    let records: Vec<Record<'_>> =
+        records.iter().map(|(entry, attachment)| Record { entry, attachment }).collect();
+    writer.append_all(&records).expect("the log is written");
+    writer.checkpoint().expect("the log is signed");
+    writer.publish().expect("the log is published");
 }
 
 /// Shows a log in every way there is.
@@ -214,7 +243,7 @@ const FORGERIES: &[Forgery] = &[
 fn records_that_cannot_have_been_played_break_nothing() {
     for (what, forge) in FORGERIES {
         let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), announcement(), forge);
+        write(folder.path(), &announcement(), forge);
         let codes = show_everything(what, folder.path());
         assert!(*what != "nothing" || codes[..5] == [0; 5], "the honest log is shown: {codes:?}");
     }
@@ -247,7 +276,7 @@ fn announcements_that_lie_break_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut announced = announcement();
         lie(&mut announced);
-        write(folder.path(), announced, &|_| {});
+        write(folder.path(), &announced, &|_| {});
         show_everything(what, folder.path());
     }
 }
@@ -257,34 +286,160 @@ fn an_announcement_of_more_agents_than_may_play_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut announced = announcement();
     announced.agents = vec![announced.agents[0].clone(); 1_001];
-    write(folder.path(), announced, &|_| {});
+    write(folder.path(), &announced, &|_| {});
     assert_eq!(show_everything("1,001 agents", folder.path()), [3; VIEWS.len()]);
 }
 
 #[test]
 fn a_pair_of_agents_that_were_not_announced_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), announcement(), &|match_| match_.agents = [0, 65_535]);
+    write(folder.path(), &announcement(), &|match_| match_.agents = [0, 65_535]);
     assert_eq!(show_everything("agent 65,535", folder.path())[..5], [3; 5]);
 }
 
 #[test]
 fn lengths_that_promise_gigabytes_are_refused() {
-    let honest = Entry::Announcement(announcement()).encode();
-    let matched = Entry::Match(record(0)).encode();
-    for at in 8..matched.len().saturating_sub(4) {
-        let mut bomb = matched.clone();
+    let honest = announcement().encode();
+    let transcript =
+        Transcript { tournament: TournamentId([1; 32]), nonce: [3; 32], record: record(0) }
+            .encode();
+    for at in 8..transcript.len().saturating_sub(4) {
+        let mut bomb = transcript.clone();
         bomb[at..at + 4].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f]);
         // Decoding answers at once and takes no more memory than the bytes that are there.
-        let _ = Entry::decode(&bomb);
+        let _ = Transcript::decode(&bomb);
     }
     for at in [8, 12] {
         let mut bomb = honest.clone();
         bomb[at..at + 4].copy_from_slice(&[0xff; 4]);
+        let opening = AnnouncementEntry {
+            announcement_sha256: Hash::of(&bomb).0,
+            ..opening(&announcement())
+        };
+        let entry = Entry::Announcement(opening).encode();
         let folder = tempfile::tempdir().expect("a folder");
-        write_entries(folder.path(), &[bomb]);
-        show_everything("a length of four gigabytes", folder.path());
+        write_records(folder.path(), &bomb, &[(entry, Vec::new())]);
+        assert_eq!(show_everything("a length of four gigabytes", folder.path()), [3; VIEWS.len()]);
     }
+}
+
+#[test]
+fn entries_out_of_place_or_of_another_tournament_are_refused() {
+    let opened = Entry::Announcement(opening(&announcement())).encode();
+    let id = TournamentId::of_first_entry(&opened);
+    let matched = |tournament, leg| {
+        let transcript = Transcript { tournament, nonce: [3; 32], record: record(leg) };
+        let bytes = transcript.encode();
+        (Entry::Match(transcript.entry(&bytes)).encode(), bytes)
+    };
+    let plain = |entry: Entry| (entry.encode(), Vec::new());
+    let close =
+        |tournament| plain(Entry::Close(Close { tournament, match_count: 2, void_count: 0 }));
+    let (first, second) = (matched(id, 0), matched(id, 1));
+    let reveal = plain(Entry::Reveal(Reveal { tournament: id, secret: None }));
+    let other = TournamentId([9; 32]);
+    let again = (opened.clone(), Vec::new());
+    let swapped = (first.0.clone(), second.1.clone());
+    let cases: [(&str, Vec<(Vec<u8>, Vec<u8>)>); 8] = [
+        ("a second announcement", vec![again]),
+        ("a match of another tournament", vec![matched(other, 0), matched(other, 1)]),
+        ("a close of another tournament", vec![first.clone(), second.clone(), close(other)]),
+        ("another match's transcript", vec![swapped, second.clone()]),
+        ("no transcript", vec![(first.0.clone(), Vec::new()), second.clone()]),
+        ("a reveal before the close", vec![first.clone(), second.clone(), reveal.clone()]),
+        ("a match after the close", vec![first.clone(), second.clone(), close(id), first.clone()]),
+        ("junk", vec![(b"ARNAjunk".to_vec(), Vec::new())]),
+    ];
+    for (what, rest) in cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut records = vec![(opened.clone(), Vec::new())];
+        records.extend(rest);
+        write_records(folder.path(), &announcement().encode(), &records);
+        assert_eq!(show_everything(what, folder.path())[..3], [3; 3], "{what}");
+    }
+}
+
+#[test]
+fn an_announcement_that_is_not_the_announced_one_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = Entry::Announcement(opening(&announcement())).encode();
+    let mut other = announcement();
+    other.pair_count = 2;
+    write_records(folder.path(), &other.encode(), &[(entry, Vec::new())]);
+    assert_eq!(show_everything("another announcement", folder.path()), [3; VIEWS.len()]);
+}
+
+/// The files of a log, but for those that nothing is read from here.
+fn files_that_matter(log: &Path) -> Vec<PathBuf> {
+    let unread = |path: &PathBuf| {
+        ["log.vkey", "checkpoints", "tile/0"].iter().any(|prefix| path.starts_with(prefix))
+    };
+    logs::public_files(log).into_keys().filter(|path| !unread(path)).collect()
+}
+
+#[test]
+fn a_file_that_is_torn_changed_gone_or_no_file_is_told_of() {
+    let honest = tempfile::tempdir().expect("a folder");
+    write(honest.path(), &announcement(), &|_| {});
+    let files = files_that_matter(honest.path());
+    assert_eq!(files.len(), 4, "checkpoint, entries, attachments, announcement: {files:?}");
+    let damage: [(&str, fn(&Path)); 5] = [
+        ("torn", |path| {
+            let bytes = std::fs::read(path).expect("a file");
+            std::fs::write(path, &bytes[..bytes.len() / 2]).expect("written");
+        }),
+        ("changed", |path| {
+            let mut bytes = std::fs::read(path).expect("a file");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            std::fs::write(path, bytes).expect("written");
+        }),
+        ("longer", |path| {
+            let bytes = std::fs::read(path).expect("a file");
+            std::fs::write(path, [&bytes[..], &[0; 100]].concat()).expect("written");
+        }),
+        ("gone", |path| std::fs::remove_file(path).expect("removed")),
+        ("a pipe", |path| {
+            std::fs::remove_file(path).expect("removed");
+            let made = Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
+            assert!(made.success());
+        }),
+    ];
+    for file in &files {
+        for (what, harm) in damage {
+            let folder = tempfile::tempdir().expect("a folder");
+            write(folder.path(), &announcement(), &|_| {});
+            harm(&folder.path().join(file));
+            let codes = show_everything(&format!("{} {what}", file.display()), folder.path());
+            assert_eq!(codes, [3; VIEWS.len()], "{} {what}", file.display());
+        }
+    }
+}
+
+#[test]
+fn a_running_log_without_its_private_folder_is_withheld_and_not_damaged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let opening = Entry::Announcement(opening(&announcement())).encode();
+    let tournament = TournamentId::of_first_entry(&opening);
+    let settings =
+        LogSettings { origin: ORIGIN.to_owned(), key: logs::key(), checkpoint_every: 256 };
+    let mut writer = LogWriter::create(folder.path(), settings).expect("a folder for the log");
+    writer.put_blob(&announcement().encode(), Visibility::Public).expect("written");
+    let transcript = Transcript { tournament, nonce: [3; 32], record: record(0) };
+    let bytes = transcript.encode();
+    let entry = Entry::Match(transcript.entry(&bytes)).encode();
+    let records =
+        [Record { entry: &opening, attachment: &[] }, Record { entry: &entry, attachment: &bytes }];
+    writer.append_all(&records).expect("written");
+    writer.checkpoint().expect("signed");
+    drop(writer);
+    assert_eq!(show_everything("as its owner", folder.path())[0], 0);
+    std::fs::remove_dir_all(folder.path().join("private")).expect("removed");
+    let mut command = Command::new(kit::ARENA);
+    let shown = command.args(["tournament", "show"]).arg(folder.path()).output().expect("it runs");
+    let err = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!(shown.status.code(), Some(3));
+    assert!(err.contains("withheld until all are played"), "{err}");
 }
 
 #[test]

@@ -3,24 +3,26 @@
 //!
 //! Not here: single matches (`llm_matches`), models that fail (`model_failures`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
+use arena_core::announcement::Announcement;
 use arena_core::catalog::{Catalog, draw_scenario, uniform};
 use arena_core::config::{CatalogKind, ComponentSource, TournamentConfig};
-use arena_core::entry::{Announcement, Entry};
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::referee::play;
 use arena_core::rules::{Rules, replay};
 use arena_core::scenario::Role;
+use arena_core::seed::Root;
 use arena_core::turn::Move;
 use arena_llm::model::LanguageModel;
 use arena_llm::tokens;
-use arena_log::plain::reader::LogReader;
 use arena_sandbox::{Grants, LoadedAgent, Sandbox};
 
 use crate::kit::{ARENA, root};
+use crate::logs;
 use crate::models::{Recorded, scripted};
 
 /// The model of the shipped tournament.
@@ -28,7 +30,7 @@ pub const SCRIPT: &str = include_str!("../../tournaments/scripted-llm.script.tom
 
 /// A finished tournament, read back from its log.
 struct Tournament {
-    bytes: Vec<u8>,
+    files: BTreeMap<PathBuf, Vec<u8>>,
     config: TournamentConfig,
     announcement: Announcement,
     records: Vec<MatchRecord>,
@@ -36,18 +38,11 @@ struct Tournament {
 
 impl Tournament {
     fn read(log: &Path) -> Tournament {
-        let mut entries = read_log(log).into_iter();
-        let Some(Entry::Announcement(announcement)) = entries.next() else {
-            panic!("the first entry is no announcement");
-        };
-        let matches = entries.filter_map(|entry| match entry {
-            Entry::Match(record) => Some(record),
-            _ => None,
-        });
+        let logs::Log { announcement, records, .. } = logs::read(log);
         Tournament {
-            bytes: std::fs::read(log).expect("a log"),
+            files: logs::public_files(log),
             config: TournamentConfig::parse(&announcement.config_toml).expect("a sound file"),
-            records: matches.collect(),
+            records,
             announcement,
         }
     }
@@ -64,24 +59,18 @@ impl Tournament {
     }
 }
 
-/// Returns the entries of a log.
-pub fn read_log(log: &Path) -> Vec<Entry> {
-    let mut reader = LogReader::open(log).expect("a log");
-    let mut entries = Vec::new();
-    while let Some(bytes) = reader.next_entry().expect("an entry") {
-        entries.push(Entry::decode(bytes).expect("a known entry"));
-    }
-    entries
-}
-
 /// Plays a file with the program; returns the exit code and what it said.
 fn run(file: &Path, out: &Path, workers: u32) -> (Option<i32>, String) {
+    let key = out.with_file_name("key.pem");
+    logs::write_key(&key);
     let ended = Command::new(ARENA)
         .args(["tournament", "run"])
         .arg(file)
         .arg("--out")
         .arg(out)
         .args(["--workers", &workers.to_string()])
+        .arg("--key")
+        .arg(key)
         .output()
         .expect("the program runs");
     (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
@@ -93,7 +82,7 @@ fn play_shipped(workers: u32) -> Tournament {
     let file = root().join("tournaments/scripted-llm.toml");
     let (code, said) = run(&file, &out, workers);
     assert_eq!(code, Some(0), "{said}");
-    Tournament::read(&arena_log::plain::path_in(&out))
+    Tournament::read(&out)
 }
 
 fn shipped() -> &'static Tournament {
@@ -103,7 +92,7 @@ fn shipped() -> &'static Tournament {
 
 #[test]
 fn two_workers_write_the_same_log_as_one() {
-    assert!(play_shipped(2).bytes == shipped().bytes, "the logs differ");
+    assert!(play_shipped(2).files == shipped().files, "the logs differ");
 }
 
 #[test]
@@ -152,11 +141,16 @@ pub fn load(sandbox: &Sandbox, name: &str) -> LoadedAgent {
     sandbox.load(builtin.component).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// Returns what everything is drawn from in a tournament with a seed.
+fn root_of(config: &TournamentConfig) -> Root {
+    Root::Seed(config.seed.expect("the file has a seed"))
+}
+
 fn catalog(config: &TournamentConfig) -> Catalog {
     let CatalogKind::Uniform { items, low, high } = config.catalog.kind else {
         panic!("the file's catalog is another one");
     };
-    uniform::generate(items, low, high, config.seed)
+    uniform::generate(items, low, high, root_of(config))
 }
 
 #[test]
@@ -176,13 +170,8 @@ fn every_record_can_be_judged_and_executed_again_from_the_recorded_replies() {
     for record in records {
         let place = format!("pair {}, leg {}", record.pair_index, record.leg);
         assert_eq!(replay(&rules, record), Ok(()), "{place}");
-        let scenario = draw_scenario(
-            config,
-            &catalog,
-            announcement.seed,
-            record.item_index,
-            record.repetition,
-        );
+        let (item, repetition) = (record.item_index, record.repetition);
+        let scenario = draw_scenario(config, &catalog, root_of(config), item, repetition);
         let seat = |role: Role| {
             let (side, agent) = (role.index(), usize::from(record.agents[role.index()]));
             let calls = record.usage[side].model_calls.clone();
@@ -250,7 +239,7 @@ fn the_first_model_is_the_one_that_the_agent_is_granted_first() {
     let out = folder.path().join("out");
     let (code, said) = run(&file, &out, 1);
     assert_eq!(code, Some(0), "{said}");
-    let tournament = Tournament::read(&arena_log::plain::path_in(&out));
+    let tournament = Tournament::read(&out);
     let mut calls = tournament.seats().flat_map(|(_, role, record)| {
         record.usage[role.index()].model_calls.iter().map(|call| call.model.as_str())
     });
@@ -264,14 +253,11 @@ fn a_log_is_not_gone_on_with_when_a_model_has_changed() {
     let file = small_tournament(folder.path(), &[("one", SCRIPT)], "[\"one\"]");
     let out = folder.path().join("out");
     assert_eq!(run(&file, &out, 1).0, Some(0));
-    let before = std::fs::read(arena_log::plain::path_in(&out)).expect("a log");
+    let before = logs::public_files(&out);
     std::fs::write(folder.path().join("one.toml"), format!("{SCRIPT}\n# changed\n"))
         .expect("a script");
     let (code, said) = run(&file, &out, 1);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("model.one="), "does not name the model: {said}");
-    assert!(
-        std::fs::read(arena_log::plain::path_in(&out)).expect("a log") == before,
-        "it was touched"
-    );
+    assert!(said.contains("`models[0].sha256`"), "does not name the model: {said}");
+    assert!(logs::public_files(&out) == before, "it was touched");
 }

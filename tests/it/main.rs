@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod kit;
+mod logs;
 mod models;
 
 mod bombs;

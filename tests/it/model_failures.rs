@@ -6,22 +6,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::catalog::{Catalog, uniform};
 use arena_core::config::TournamentConfig;
-use arena_core::entry::{AgentEntry, Announcement, Entry};
+use arena_core::draws::Draws;
+use arena_core::entry::{AnnouncementEntry, Entry};
 use arena_core::fault::VoidReason;
 use arena_core::price::Price;
 use arena_core::record::VoidRecord;
 use arena_core::rules::Rules;
 use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
+use arena_core::seed::Root;
 use arena_llm::model::LanguageModel;
+use arena_log::hash::Hash;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunStatus, Summary};
 use arena_runner::{Job, SeatRequest, VOID_ATTEMPTS_MAX};
 use arena_sandbox::{Grants, LoadedAgent, Sandbox};
 
-use crate::llm::read_log;
+use crate::logs;
 use crate::models::Failing;
 
 const SCRIPT: &str = "default = \"Action: [REJECT]\"";
@@ -38,6 +42,7 @@ struct Stage {
     catalog: Catalog,
     schedule: Schedule,
     announcement: Announcement,
+    opening: AnnouncementEntry,
     sandbox: Sandbox,
     agents: Vec<LoadedAgent>,
 }
@@ -45,7 +50,7 @@ struct Stage {
 impl Stage {
     fn new() -> Stage {
         let config = TournamentConfig::parse(TEXT).expect("a sound file");
-        let catalog = uniform::generate(4, Price(1_000), Price(11_000), config.seed);
+        let catalog = uniform::generate(4, Price(1_000), Price(11_000), Root::Seed(5));
         let schedule = Schedule::new(&config, 4).expect("a schedule");
         let sandbox = crate::kit::sandbox(config.limits);
         let load = |name: &str| {
@@ -57,18 +62,26 @@ impl Stage {
             name: agent.name.clone(),
             component_sha256: loaded.sha256(),
             params: agent.params.clone(),
+            submission: None,
         });
         let announcement = Announcement {
             name: config.name.clone(),
             config_toml: TEXT.to_owned(),
-            seed: config.seed,
+            draws: Draws::PublicSeed(5),
             engine: sandbox.fingerprint(),
+            models: Vec::new(),
             agents: entries.collect(),
             catalog_sha256: catalog.sha256(),
             item_count: 4,
             pair_count: schedule.pair_count(),
+            checkpoint_every: config.log.checkpoint_every,
         };
-        Stage { config, catalog, schedule, announcement, sandbox, agents }
+        let opening = AnnouncementEntry {
+            origin: "arena.test/failures".to_owned(),
+            log_key: logs::key().public().to_bytes(),
+            announcement_sha256: Hash::of(&announcement.encode()).0,
+        };
+        Stage { config, catalog, schedule, announcement, opening, sandbox, agents }
     }
 
     /// Runs on one thread, so that the model's calls come in one order.
@@ -82,6 +95,11 @@ impl Stage {
         };
         let job = Job {
             announcement: &self.announcement,
+            opening: &self.opening,
+            draw: None,
+            secret: None,
+            key: &logs::key(),
+            blobs: &[],
             rules: &Rules::new(&self.config.rules, &self.config.limits),
             schedule: &self.schedule,
             catalog: &self.catalog,
@@ -94,13 +112,9 @@ impl Stage {
     }
 }
 
-fn matches(entries: &[Entry]) -> Vec<&Entry> {
-    entries.iter().filter(|entry| matches!(entry, Entry::Match(_))).collect()
-}
-
-fn voids(entries: &[Entry]) -> Vec<VoidRecord> {
-    let voids = entries.iter().filter_map(|entry| match entry {
-        Entry::Void(void) => Some(*void),
+fn voids(log: &logs::Log) -> Vec<VoidRecord> {
+    let voids = log.entries.iter().filter_map(|entry| match entry {
+        Entry::Void(entry) => Some(entry.void),
         _ => None,
     });
     voids.collect()
@@ -117,13 +131,13 @@ fn a_pair_whose_model_failed_once_is_voided_and_played_again_with_the_same_end()
     let failing = Arc::new(Failing::new(SCRIPT, 10..11));
     let summary = stage.run(&out("failing"), &failing).expect("a run");
     assert_eq!((summary.status, summary.counts.void_count), (RunStatus::Finished, 1));
-    let sound = read_log(&arena_log::plain::path_in(&out("sound")));
-    let failing = read_log(&arena_log::plain::path_in(&out("failing")));
+    let sound = logs::read(&out("sound"));
+    let failing = logs::read(&out("failing"));
     let void = VoidRecord { pair_index: 1, attempt: 0, reason: VoidReason::ModelProvider };
     assert_eq!(voids(&failing), [void]);
     assert_eq!(voids(&sound), []);
-    assert_eq!(matches(&sound).len(), 8);
-    assert_eq!(matches(&failing), matches(&sound));
+    assert_eq!(sound.records.len(), 8);
+    assert_eq!(failing.records, sound.records);
 }
 
 #[test]
@@ -139,12 +153,12 @@ fn a_model_that_stays_down_stops_the_run_and_the_same_call_goes_on_once_it_is_ba
         (last.reason, last.detail.as_str()),
         (VoidReason::ModelProvider, "the server is down")
     );
-    let stopped = read_log(&arena_log::plain::path_in(&out));
-    assert_eq!((matches(&stopped).len(), voids(&stopped).len()), (2, 3));
+    let stopped = logs::read(&out);
+    assert_eq!((stopped.records.len(), voids(&stopped).len()), (2, 3));
     let back = Arc::new(Failing::new(SCRIPT, 0..0));
     let summary = stage.run(&out, &back).expect("a run");
     assert_eq!(summary.status, RunStatus::Finished);
-    let ended = read_log(&arena_log::plain::path_in(&out));
-    assert_eq!((matches(&ended).len(), voids(&ended).len()), (8, 3));
-    assert!(matches!(ended.last(), Some(Entry::Close(_))));
+    let ended = logs::read(&out);
+    assert_eq!((ended.records.len(), voids(&ended).len()), (8, 3));
+    assert!(matches!(ended.entries[..], [.., Entry::Close(_), Entry::Reveal(_)]));
 }

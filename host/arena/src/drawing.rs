@@ -170,10 +170,13 @@ fn read_beacon(path: &Path, announced: BeaconRound) -> Result<BeaconValue, CliEr
         CliError::Input(Complaint::new(failed, fact))
     };
     let text = files::read_text(path, BEACON_BYTES_MAX).map_err(CliError::Input)?;
-    let file: BeaconFile =
-        serde_json::from_str(&text).map_err(|error| fails(format!("not what drand gives: {error}")))?;
+    let file: BeaconFile = serde_json::from_str(&text)
+        .map_err(|error| fails(format!("not what drand gives: {error}")))?;
     if file.round != announced.round {
-        return Err(fails(format!("it is round `{}`, announced is `{}`", file.round, announced.round)));
+        return Err(fails(format!(
+            "it is round `{}`, announced is `{}`",
+            file.round, announced.round
+        )));
     }
     let signature = signature(&file.signature)
         .ok_or_else(|| fails("its signature is not 96 lower-case hexadecimal digits".to_owned()))?;

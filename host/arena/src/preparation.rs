@@ -25,9 +25,9 @@ use sha2::{Digest, Sha256};
 use crate::cli::RunArgs;
 use crate::error::{CliError, Complaint};
 use crate::inputs::TournamentFile;
+use crate::sandbox;
 use crate::secrets::Secrets;
 use crate::submissions::{self, Signed};
-use crate::sandbox;
 
 /// Folder for logs, where the command line names none.
 const OUT_DIR: &str = "arena-out";
@@ -172,7 +172,8 @@ fn announce_draws(
     secrets: &Secrets,
     entrants: &[Entrant],
 ) -> Result<Draws, CliError> {
-    let signed: Vec<&Signed> = entrants.iter().filter_map(|entrant| entrant.signed.as_ref()).collect();
+    let signed: Vec<&Signed> =
+        entrants.iter().filter_map(|entrant| entrant.signed.as_ref()).collect();
     let contributions = submissions::contributions(&signed)?;
     match (config.seed, &secrets.secret) {
         (None, Some(secret)) => Ok(Draws::Committed(CommittedDraws {
@@ -195,11 +196,7 @@ fn announce_draws(
 
 fn announce_model(model: &dyn LanguageModel) -> ModelEntry {
     let info = model.info();
-    ModelEntry {
-        name: info.name,
-        context_tokens: info.context_tokens,
-        sha256: info.sha256,
-    }
+    ModelEntry { name: info.name, context_tokens: info.context_tokens, sha256: info.sha256 }
 }
 
 fn announce_agents(config: &TournamentConfig, entrants: &[Entrant]) -> Vec<AgentEntry> {
@@ -222,7 +219,9 @@ fn origin(config: &TournamentConfig, draws: &Draws) -> String {
     }
     let distinct = match draws {
         Draws::PublicSeed(seed) => seed.to_string(),
-        Draws::Committed(committed) => hex(&committed.secret_commitment)[..ORIGIN_DIGITS].to_owned(),
+        Draws::Committed(committed) => {
+            hex(&committed.secret_commitment)[..ORIGIN_DIGITS].to_owned()
+        }
     };
     format!("arena.local/{}/{distinct}", config.name)
 }
@@ -247,8 +246,7 @@ fn load_agents(
         let component = match loaded.get(&digest) {
             Some(component) => component.clone(),
             None => {
-                let component =
-                    sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?;
+                let component = sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?;
                 loaded.insert(digest, component.clone());
                 components.push(bytes);
                 component

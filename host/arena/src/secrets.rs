@@ -169,19 +169,14 @@ fn locate(
     Ok(None)
 }
 
-/// Returns 32 bytes of the operating system's randomness.
-///
-/// # Errors
-/// The system has none to give.
-pub /// Draws 32 bytes from the operating system.
+/// Draws 32 bytes from the operating system.
 ///
 /// # Errors
 /// It has none to give.
 pub fn random_value() -> Result<[u8; 32], CliError> {
     let mut value = [0; 32];
-    getrandom::fill(&mut value).map_err(|error| {
-        no_randomness(&KeyError::Randomness { reason: error.to_string() })
-    })?;
+    getrandom::fill(&mut value)
+        .map_err(|error| no_randomness(&KeyError::Randomness { reason: error.to_string() }))?;
     Ok(value)
 }
 

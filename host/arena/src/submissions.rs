@@ -42,9 +42,8 @@ pub fn read(
         CliError::Input(complaint)
     };
     let note = files::read_text(&path, SUBMISSION_BYTES_MAX as u64).map_err(fails)?;
-    let statement = open(&note).and_then(|statement| {
-        hold(&statement, agent, component_sha256).map(|()| statement)
-    });
+    let statement = open(&note)
+        .and_then(|statement| hold(&statement, agent, component_sha256).map(|()| statement));
     match statement {
         Ok(statement) => Ok(Some(Signed { note, statement })),
         Err(fact) => {
@@ -176,8 +175,7 @@ mod tests {
     fn one_contribution_counts_once() {
         let key = SigningKey::from_seed([1; 32]);
         let with = |agent: &str, contribution| {
-            let statement =
-                Submission { agent: agent.to_owned(), contribution, ..statement(&key) };
+            let statement = Submission { agent: agent.to_owned(), contribution, ..statement(&key) };
             Signed { note: String::new(), statement }
         };
         let [a, b] = [with("a", Some([1; 32])), with("b", None)];

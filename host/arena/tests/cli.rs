@@ -4,8 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -31,6 +33,15 @@ impl Place {
         fs::write(self.path(name), text).unwrap();
     }
 
+    /// Returns the files of a log that are for others, by name.
+    fn published(&self, out: &str) -> Files {
+        let mut files = Files::new();
+        gather(&self.path(out), &mut files);
+        files.retain(|path, _| !path.starts_with(self.path(out).join("private")));
+        let strip = |path: PathBuf| path.strip_prefix(self.path(out)).unwrap().to_owned();
+        files.into_iter().map(|(path, bytes)| (strip(path), bytes)).collect()
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
@@ -42,6 +53,23 @@ impl Place {
         Said::of(self.command(words).output().unwrap())
     }
 }
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn gather(folder: &Path, files: &mut Files) {
+    for item in fs::read_dir(folder).unwrap() {
+        let path = item.unwrap().path();
+        match path.is_dir() {
+            true => gather(&path, files),
+            false => drop(files.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+}
+
+/// A key for logs that are compared: PKCS#8 of the secret of RFC 8032 section 7.1, test 1.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+    MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMa2n9g\n\
+    -----END PRIVATE KEY-----\n";
 
 /// What the program said.
 struct Said {
@@ -83,7 +111,8 @@ impl Said {
 
 /// A tournament of three over a few made-up items.
 fn tournament(items: u32) -> String {
-    let mut text = format!("name = \"tiny\"\n\n[catalog]\nkind = \"synthetic\"\nitems = {items}\n");
+    let mut text =
+        format!("name = \"tiny\"\nseed = 0\n\n[catalog]\nkind = \"synthetic\"\nitems = {items}\n");
     for agent in ["boulware", "linear", "zero-intelligence"] {
         text += &format!("\n[[agents]]\nname = \"{agent}\"\ncomponent = \"builtin:{agent}\"\n");
     }
@@ -105,10 +134,8 @@ fn a_tournament_prints_its_table_and_show_prints_it_again() {
     }
     assert!(played.err.contains("log in arena-out/tiny-0"), "{}", played.err);
     assert!(!played.out.contains('\u{1b}'), "colour without a terminal");
-    let folder = place.arena(&["tournament", "show", "arena-out/tiny-0"]).ends_well();
-    let file = place.arena(&["tournament", "show", "arena-out/tiny-0/log.arena"]).ends_well();
-    assert_eq!(folder.out, played.out);
-    assert_eq!(file.out, played.out);
+    let shown = place.arena(&["tournament", "show", "arena-out/tiny-0"]).ends_well();
+    assert_eq!(shown.out, played.out);
     let again = place.arena(&["tournament", "run", "tiny.toml"]).ends_well();
     assert_eq!(again.out, played.out);
 }
@@ -125,6 +152,8 @@ fn json_is_one_document_and_the_same_from_run_and_show() {
     assert_eq!(report["report"]["rows"].as_array().unwrap().len(), 3);
     let shown = place.arena(&["tournament", "show", "out", "--json"]).ends_well();
     assert_eq!(shown.out, played.out);
+    let published = fs::read_to_string(place.path("out/results.json")).unwrap();
+    assert_eq!(published, played.out);
     let pair = place.arena(&["tournament", "show", "out", "--pair", "3", "--json"]).ends_well();
     assert_eq!(pair.json()["legs"].as_array().unwrap().len(), 2);
 }
@@ -133,12 +162,13 @@ fn json_is_one_document_and_the_same_from_run_and_show() {
 fn workers_change_nothing_and_seeds_change_something() {
     let place = Place::new();
     place.write("tiny.toml", tournament(8));
+    place.write("key.pem", KEY);
     let mut logs = Vec::new();
     for (out, workers, seed) in [("a", "1", "1"), ("b", "8", "1"), ("c", "2", "2")] {
-        let run =
-            ["tournament", "run", "tiny.toml", "--out", out, "--workers", workers, "--seed", seed];
+        let run = ["tournament", "run", "tiny.toml", "--out", out, "--key", "key.pem"];
+        let run = [&run[..], &["--workers", workers, "--seed", seed]].concat();
         place.arena(&run).ends_well();
-        logs.push(fs::read(place.path(out).join("log.arena")).unwrap());
+        logs.push(place.published(out));
     }
     assert!(logs[0] == logs[1], "the log depends on the number of workers");
     assert!(logs[0] != logs[2], "the seed was ignored");
@@ -212,59 +242,75 @@ fn a_log_that_is_missing_foreign_or_damaged_is_refused_and_left_alone() {
     place.write("tiny.toml", tournament(6));
     place.write("text.txt", "not a log");
     place.arena(&["tournament", "show", "nowhere"]).complains(3, &["nowhere", "hint:"]);
-    place.arena(&["tournament", "show", "text.txt"]).complains(3, &["not a log"]);
+    place.arena(&["tournament", "show", "text.txt"]).complains(3, &["text.txt"]);
     let run = ["tournament", "run", "tiny.toml", "--out", "out"];
     place.arena(&run).ends_well();
     let other = ["tournament", "run", "tiny.toml", "--out", "out", "--seed", "9"];
     place.arena(&other).complains(3, &["`seed` is `0`, now it is `9`", "--out"]);
     place.arena(&["tournament", "show", "out", "--pair", "18"]).complains(2, &["18 pairs"]);
-    let log = place.path("out").join("log.arena");
-    let mut bytes = fs::read(&log).unwrap();
+    let bundles = "out/tile/entries";
+    let largest = |name: &Path| fs::metadata(name).unwrap().len();
+    let paths = place.published("out").into_keys().map(|name| place.path("out").join(name));
+    let bundle =
+        paths.filter(|path| path.starts_with(place.path(bundles))).max_by_key(|path| largest(path));
+    let bundle = bundle.unwrap();
+    let mut bytes = fs::read(&bundle).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    fs::write(&log, &bytes).unwrap();
-    place.arena(&["tournament", "show", "out"]).complains(3, &["damaged", "entry"]);
-    place.arena(&run).complains(3, &["damaged", "nothing was changed"]);
-    assert!(fs::read(&log).unwrap() == bytes, "a damaged log was touched");
+    fs::write(&bundle, &bytes).unwrap();
+    let before = place.published("out");
+    place.arena(&["tournament", "show", "out"]).complains(3, &["entr", "restore the log"]);
+    place.arena(&run).complains(3, &["nothing was changed"]);
+    assert!(place.published("out") == before, "a damaged log was touched");
 }
 
-#[test]
-fn a_log_that_ends_early_is_shown_as_unfinished() {
-    let place = Place::new();
-    place.write("tiny.toml", tournament(6));
-    let run = ["tournament", "run", "tiny.toml", "--out", "out"];
-    let whole = place.arena(&run).ends_well();
-    let log = place.path("out").join("log.arena");
-    let bytes = fs::read(&log).unwrap();
-    fs::write(&log, &bytes[..bytes.len() * 2 / 3]).unwrap();
-    let shown = place.arena(&["tournament", "show", "out"]).ends_well();
-    assert!(shown.out.contains("unfinished: "), "{}", shown.out);
-    let document = place.arena(&["tournament", "show", "out", "--json"]).ends_well().json();
-    assert_eq!(document["complete"], false);
-    let resumed = place.arena(&run).ends_well();
-    assert_eq!(resumed.out, whole.out);
-    assert!(fs::read(&log).unwrap() == bytes, "the resumed log differs");
+/// A run that is long enough to be interrupted.
+const LONG_RUN: [&str; 7] = ["tournament", "run", "tiny.toml", "--out", "out", "--key", "key.pem"];
+
+/// Starts that run, interrupts it once it has written something, and returns what it said.
+fn interrupted_run(place: &Place) -> Said {
+    place.write("tiny.toml", tournament(5_000));
+    place.write("key.pem", KEY);
+    let mut command = place.command(&LONG_RUN);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_bytes(&place.path("out").join("private/journal"), 100_000);
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    Said::of(child.wait_with_output().unwrap())
+}
+
+/// Compares a log that was interrupted with one that was not.
+fn assert_as_straight(place: &Place) {
+    let straight = [&LONG_RUN[..4], &["straight"], &LONG_RUN[5..]].concat();
+    place.arena(&straight).ends_well();
+    assert!(place.published("out") == place.published("straight"), "the interrupted log differs");
 }
 
 #[test]
 fn ctrl_c_says_how_to_go_on_and_the_same_command_does() {
     let place = Place::new();
-    place.write("tiny.toml", tournament(5_000));
-    let run = ["tournament", "run", "tiny.toml", "--out", "out", "--workers", "2"];
-    let mut command = place.command(&run);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for_bytes(&place.path("out").join("log.arena"), 100_000);
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(killed.unwrap().success());
-    let said = Said::of(child.wait_with_output().unwrap());
-    let next = format!("next: arena {}", run.join(" "));
+    let said = interrupted_run(&place);
+    let next = format!("next: arena {}", LONG_RUN.join(" "));
     said.complains(130, &["interrupted; the log is sound", "of 15,000 pairs", &next]);
-    let resumed = place.arena(&run).ends_well();
+    let resumed = place.arena(&LONG_RUN).ends_well();
     assert!(resumed.err.contains("the log holds "), "{}", resumed.err);
-    let straight = ["tournament", "run", "tiny.toml", "--out", "straight"];
-    place.arena(&straight).ends_well();
-    let log = |out: &str| fs::read(place.path(out).join("log.arena")).unwrap();
-    assert!(log("out") == log("straight"), "the interrupted log differs");
+    assert_as_straight(&place);
+}
+
+#[test]
+fn a_log_that_ends_early_is_shown_as_unfinished_and_a_torn_end_is_cut() {
+    let place = Place::new();
+    interrupted_run(&place);
+    // As after a crash: the end of what no head covers is gone, in the middle of a record.
+    let journal = place.path("out").join("private/journal");
+    let bytes = fs::read(&journal).unwrap();
+    fs::write(&journal, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    let shown = place.arena(&["tournament", "show", "out"]).ends_well();
+    assert!(shown.out.contains("unfinished: "), "{}", shown.out);
+    let document = place.arena(&["tournament", "show", "out", "--json"]).ends_well().json();
+    assert_eq!(document["complete"], false);
+    place.arena(&LONG_RUN).ends_well();
+    assert_as_straight(&place);
 }
 
 /// Waits until a file has grown, for at most a minute.
@@ -273,6 +319,85 @@ fn wait_for_bytes(path: &Path, bytes: u64) {
     while fs::metadata(path).map_or(0, |metadata| metadata.len()) < bytes {
         assert!(start.elapsed() < Duration::from_secs(60), "the run does not start");
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn without_a_seed_draws_come_from_a_secret_that_is_kept_until_the_end() {
+    let place = Place::new();
+    let text = tournament(5).replace("seed = 0\n", "");
+    place.write("tiny.toml", &text);
+    for out in ["one", "two"] {
+        let run = ["tournament", "run", "tiny.toml", "--out", out];
+        let played = place.arena(&run).ends_well();
+        assert!(played.out.contains("committed draws"), "{}", played.out);
+        let again = place.arena(&run).ends_well();
+        assert_eq!(again.out, played.out);
+        for (name, mode) in
+            [("private", 0o700), ("private/key.pem", 0o600), ("private/secret", 0o600)]
+        {
+            let found = fs::metadata(place.path(out).join(name)).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode, "{name}");
+        }
+    }
+    let results = |out: &str| place.published(out).remove(Path::new("results.json")).unwrap();
+    assert!(results("one") != results("two"), "two secrets gave the same results");
+    // The same secret gives the same tournament, up to the key.
+    fs::copy(place.path("one/private/secret"), place.path("secret")).unwrap();
+    let run = ["tournament", "run", "tiny.toml", "--out", "three", "--secret", "secret"];
+    place.arena(&run).ends_well();
+    assert!(results("one") != results("three"), "the key is part of what is drawn from");
+    fs::copy(place.path("one/private/key.pem"), place.path("key.pem")).unwrap();
+    let run = [&run[..4], &["four", "--secret", "secret", "--key", "key.pem"]].concat();
+    place.arena(&run).ends_well();
+    assert!(place.published("one") == place.published("four"), "the same secrets, another log");
+}
+
+#[test]
+fn a_log_is_not_gone_on_with_without_its_key_or_secret() {
+    let place = Place::new();
+    place.write("tiny.toml", tournament(2).replace("seed = 0\n", ""));
+    let run = ["tournament", "run", "tiny.toml", "--out", "out"];
+    place.arena(&run).ends_well();
+    for (name, flag) in [("key.pem", "--key"), ("secret", "--secret")] {
+        let (kept, away) = (place.path("out/private").join(name), place.path(name));
+        fs::rename(&kept, &away).unwrap();
+        place.arena(&run).complains(3, &["cannot go on", name, flag]);
+        let named = [&run[..], &[flag, name]].concat();
+        place.arena(&named).ends_well();
+        fs::rename(&away, &kept).unwrap();
+    }
+    place.write("other.pem", KEY);
+    let other = [&run[..], &["--key", "other.pem"]].concat();
+    place.arena(&other).complains(3, &["another tournament", "log_key"]);
+    place.write("secret.txt", "00".repeat(32));
+    let other = [&run[..], &["--secret", "secret.txt"]].concat();
+    place.arena(&other).complains(3, &["another tournament"]);
+}
+
+#[test]
+fn flags_that_would_have_no_effect_are_refused() {
+    let place = Place::new();
+    place.write("seeded.toml", tournament(2));
+    let beacon = "beacon_round = 123\n[[agents]]";
+    let text = tournament(2).replace("seed = 0\n", "");
+    place.write("open.toml", text.replacen("[[agents]]", &format!("[draws]\n{beacon}"), 1));
+    place.write("value", format!("{}\n", "00".repeat(32)));
+    for (file, flag, piece) in [
+        ("seeded.toml", &["--secret", "value"][..], "public seed"),
+        ("seeded.toml", &["--beacon", "value"], "nothing was announced"),
+        ("seeded.toml", &["--contribution", "value"], "nothing was announced"),
+        ("seeded.toml", &["--skip-unopened"], "nothing was announced"),
+        ("open.toml", &["--seed", "1"], "beacon's round"),
+        ("open.toml", &["--beacon", "value"], "before the announcement is signed"),
+        ("open.toml", &["--contribution", "value"], "before the announcement is signed"),
+    ] {
+        let run = [&["tournament", "run", file, "--out", "out"], flag].concat();
+        let said = place.arena(&run);
+        let last = said.err.rsplit("error:").next().unwrap();
+        assert!(last.contains(piece) && last.contains(flag[0]), "{file} {flag:?}: {}", said.err);
+        assert_eq!(said.code, 2, "{file} {flag:?}");
+        assert!(!place.path("out").exists(), "{file} {flag:?}: something was written");
     }
 }
 

@@ -166,10 +166,7 @@ fn with_job<T>(
     })
 }
 
-fn seat<'a>(
-    prepared: &'a Prepared,
-    request: SeatRequest,
-) -> Result<Box<dyn Seat + 'a>, SeatError> {
+fn seat<'a>(prepared: &'a Prepared, request: SeatRequest) -> Result<Box<dyn Seat + 'a>, SeatError> {
     let entrant = &prepared.entrants[usize::from(request.agent)];
     let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, request.seed)?;
     Ok(Box::new(seat))

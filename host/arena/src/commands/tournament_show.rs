@@ -32,12 +32,7 @@ pub fn build(reading: &Reading) -> Report {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn tables(
-    reading: &Reading,
-    built: &Report,
-    full: bool,
-    json: bool,
-) -> Result<(), CliError> {
+pub fn tables(reading: &Reading, built: &Report, full: bool, json: bool) -> Result<(), CliError> {
     if json {
         return screen::results(&built.document(reading.is_closed()));
     }

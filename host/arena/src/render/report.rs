@@ -244,7 +244,8 @@ fn next(reading: &Reading, full: bool) -> String {
     };
     let vkey = &reading.vkey;
     format!(
-        "\nlog: {log}\nkey: {vkey}\n\
+        "\nlog: {log}\n\
+         key: {vkey}, says the log itself; its signatures are not checked here\n\
          more: arena tournament show {log} {more}, or {pair}\n\
          next: arena audit {log} --key {vkey}\n"
     )
