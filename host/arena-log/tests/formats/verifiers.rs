@@ -3,8 +3,11 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use signed_note::{Note as TheirNote, StandardVerifier, VerifierList};
+use tempfile::TempDir;
 use tlog_tiles::{
     Checkpoint, Error, HashReader, Tile, TileHashReader, TileReader, check_record, check_tree,
     prove_record, prove_tree, stored_hash_index, tree_hash,
@@ -12,6 +15,7 @@ use tlog_tiles::{
 
 use arena_log::hash::Hash;
 use arena_log::tree::Node;
+use arena_log::writer::{LogSettings, LogWriter, Record};
 
 use crate::sample::{ORIGIN, Tree, bit_flips, key};
 
@@ -43,13 +47,20 @@ fn published_tiles(tree: &Tree) -> BTreeMap<String, Vec<u8>> {
 
 /// Hands tiles to their reader, and notes which ones it has authenticated.
 struct Folder {
-    files: BTreeMap<String, Vec<u8>>,
+    read: Box<dyn Fn(&str) -> Option<Vec<u8>>>,
     authenticated: RefCell<BTreeSet<String>>,
 }
 
 impl Folder {
-    fn new(files: BTreeMap<String, Vec<u8>>) -> Folder {
-        Folder { files, authenticated: RefCell::default() }
+    fn in_memory(files: BTreeMap<String, Vec<u8>>) -> Folder {
+        let read = Box::new(move |path: &str| files.get(path).cloned());
+        Folder { read, authenticated: RefCell::default() }
+    }
+
+    fn on_disk(folder: &Path) -> Folder {
+        let folder = folder.to_owned();
+        let read = Box::new(move |path: &str| fs::read(folder.join(path)).ok());
+        Folder { read, authenticated: RefCell::default() }
     }
 }
 
@@ -64,7 +75,7 @@ impl TileReader for Folder {
     }
 
     fn read_tiles(&self, tiles: &[Tile]) -> Result<Vec<Vec<u8>>, Error> {
-        let read = |tile: &Tile| self.files.get(&published_path(tile)).cloned();
+        let read = |tile: &Tile| (self.read)(&published_path(tile));
         tiles.iter().map(read).collect::<Option<_>>().ok_or(Error::InvalidTile)
     }
 
@@ -90,25 +101,45 @@ fn their_leaves(folder: &Folder, checkpoint: &Checkpoint) -> Result<Vec<Hash>, E
     Ok(hashes.into_iter().map(|hash| Hash(hash.0)).collect())
 }
 
+/// Writes a log of that many entries as a tournament does, and returns where it lies.
+fn written_log(entries: &[Vec<u8>]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let settings = LogSettings { origin: ORIGIN.to_owned(), key: key(1), checkpoint_every: 32_768 };
+    let mut writer = LogWriter::create(folder.path(), settings).expect("the folder is empty");
+    for group in entries.chunks(1000) {
+        let records: Vec<Record<'_>> =
+            group.iter().map(|entry| Record { entry, attachment: b"withheld" }).collect();
+        writer.append_all(&records).expect("the disk works");
+    }
+    writer.checkpoint().expect("the disk works");
+    folder
+}
+
 #[test]
 fn an_existing_verifier_accepts_our_checkpoint_and_tiles() {
-    let vkey = key(1).vkey(ORIGIN).expect("a good name").to_string();
     for size in [1, 2, 255, 256, 257, 700, 66_000] {
-        let tree = Tree::of_size(size);
-        let head = tree.head();
-        let note = head.sign(&key(1)).expect("it is a head");
-        let checkpoint = their_checkpoint(note.as_bytes(), &vkey).expect("they accept it");
-        assert_eq!((checkpoint.origin(), checkpoint.size()), (ORIGIN, size as u64));
-        assert_eq!((checkpoint.hash().0, checkpoint.extension()), (head.root.0, ""));
+        let entries: Vec<Vec<u8>> =
+            (0..size).map(|number: u64| format!("entry {number}").into_bytes()).collect();
+        let written = written_log(&entries);
+        let read = |path| fs::read(written.path().join(path)).expect("it was published");
+        let vkey = String::from_utf8(read("log.vkey")).expect("a verifier key is text");
+        let checkpoint = their_checkpoint(&read("checkpoint"), vkey.trim_end());
+        let checkpoint = checkpoint.expect("they accept it");
+        assert_eq!((checkpoint.origin(), checkpoint.size()), (ORIGIN, size));
+        assert_eq!(checkpoint.extension(), "");
 
-        let folder = Folder::new(published_tiles(&tree));
+        let folder = Folder::on_disk(written.path());
         let leaves = their_leaves(&folder, &checkpoint).expect("they accept the tiles");
-        assert_eq!(leaves, tree.leaves);
-        let all: BTreeSet<String> = folder.files.keys().cloned().collect();
-        assert_eq!(*folder.authenticated.borrow(), all, "they looked at every tile");
-        let reader = TileHashReader::new(checkpoint.size(), *checkpoint.hash(), &folder);
-        let root = tree_hash(checkpoint.size(), &reader).expect("they accept the tiles");
-        assert_eq!(root.0, head.root.0);
+        let expected: Vec<Hash> =
+            entries.iter().map(|entry| Hash(tlog_tiles::record_hash(entry).0)).collect();
+        assert_eq!(leaves, expected);
+        let reader = TileHashReader::new(size, *checkpoint.hash(), &folder);
+        let root = tree_hash(size, &reader).expect("they accept the tiles");
+        assert_eq!(root, *checkpoint.hash());
+        // They looked at every tile that C2SP asks a log of this size to have.
+        let all = Tile::new_tiles(TILE_HEIGHT, 0, size);
+        let all: BTreeSet<String> = all.iter().map(published_path).collect();
+        assert_eq!(*folder.authenticated.borrow(), all);
     }
 }
 
@@ -129,7 +160,7 @@ fn an_existing_verifier_refuses_our_checkpoint_and_tiles_with_any_bit_flipped() 
         for byte in (0..bytes.len()).step_by(32) {
             let mut files = files.clone();
             files.get_mut(path).expect("the file is there")[byte] ^= 1;
-            let refused = their_leaves(&Folder::new(files), &checkpoint);
+            let refused = their_leaves(&Folder::in_memory(files), &checkpoint);
             assert!(refused.is_err(), "{path} byte {byte}");
         }
     }
@@ -141,7 +172,7 @@ fn an_existing_verifier_makes_and_accepts_the_same_proofs() {
     let note = tree.head().sign(&key(1)).expect("it is a head");
     let vkey = key(1).vkey(ORIGIN).expect("a good name").to_string();
     let checkpoint = their_checkpoint(note.as_bytes(), &vkey).expect("they accept it");
-    let folder = Folder::new(published_tiles(&tree));
+    let folder = Folder::in_memory(published_tiles(&tree));
     let reader = TileHashReader::new(700, *checkpoint.hash(), &folder);
     let theirs = |hashes: Vec<Hash>| -> Vec<tlog_tiles::Hash> {
         hashes.into_iter().map(|hash| tlog_tiles::Hash(hash.0)).collect()
