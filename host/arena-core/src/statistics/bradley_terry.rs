@@ -9,7 +9,10 @@
 //! every θ and on γ. The prior is worth about as much as half a match: it keeps agents that won
 //! or lost everything finite, and makes the maximum unique even where agents never met. The θ of
 //! the maximum add up to 0, which anchors the scale. Newton's method with step halving; the
-//! objective is strictly concave, so there is nothing else to converge to.
+//! objective is strictly concave, so there is nothing else to converge to. Every machine gets the
+//! same bits (see `special`).
+
+use libm::{exp, log1p};
 
 /// Precision (1/variance) of the prior on each strength and on the role term, in logits⁻².
 pub const PRIOR_PRECISION: f64 = 0.1;
@@ -104,7 +107,7 @@ fn lead(at: &[f64], duel: &Duel) -> f64 {
 }
 
 fn ln_1p_exp(x: f64) -> f64 {
-    if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
+    if x > 0.0 { x + log1p(exp(-x)) } else { log1p(exp(x)) }
 }
 
 /// Solves (−H) step = gradient.
@@ -117,7 +120,7 @@ fn newton_step(at: &[f64], duels: &[Duel]) -> Vec<f64> {
         curvature[place * size + place] = PRIOR_PRECISION;
     }
     for duel in rated(duels) {
-        let win = 1.0 / (1.0 + (-lead(at, duel)).exp());
+        let win = 1.0 / (1.0 + exp(-lead(at, duel)));
         let surprise = duel.won - duel.count * win;
         let weight = duel.count * win * (1.0 - win);
         let signs = [(duel.buyer, 1.0), (duel.seller, -1.0), (role, 1.0)];
@@ -160,6 +163,8 @@ fn solve(mut a: Vec<f64>, mut b: Vec<f64>) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use libm::log;
+
     use super::*;
 
     fn duel(buyer: usize, seller: usize, count: f64, won: f64) -> Duel {
@@ -171,8 +176,8 @@ mod tests {
         // As buyer, the first wins 3 of 4 and the second 2 of 3: with two agents the model is
         // saturated, so θ₀ − θ₁ + γ = ln 3 and θ₁ − θ₀ + γ = ln 2.
         let found = fit(2, &[duel(0, 1, 40_000.0, 30_000.0), duel(1, 0, 30_000.0, 20_000.0)], None);
-        let lead = (3.0_f64.ln() - 2.0_f64.ln()) / 2.0;
-        let role = (3.0_f64.ln() + 2.0_f64.ln()) / 2.0;
+        let lead = (log(3.0) - log(2.0)) / 2.0;
+        let role = (log(3.0) + log(2.0)) / 2.0;
         assert!((found.strengths[0] - found.strengths[1] - lead).abs() < 1e-4, "{found:?}");
         assert!((found.buyer_term - role).abs() < 1e-4, "{found:?}");
     }
@@ -182,8 +187,8 @@ mod tests {
         // 60 of 100 in each role: the log odds are ln 1.5.
         let found = fit(2, &[duel(0, 1, 100.0, 60.0), duel(1, 0, 100.0, 40.0)], None);
         let lead = found.strengths[0] - found.strengths[1];
-        let one_match_less = (119.0_f64 / 80.0).ln();
-        assert!(lead < 1.5_f64.ln() && lead > one_match_less, "{lead}");
+        let one_match_less = log(119.0 / 80.0);
+        assert!(lead < log(1.5) && lead > one_match_less, "{lead}");
     }
 
     #[test]
@@ -237,6 +242,17 @@ mod tests {
 
     #[test]
     fn four_hundred_points_are_odds_of_ten_to_one() {
-        assert!((10.0_f64.ln() * POINTS_PER_LOGIT - 400.0).abs() < 1e-9);
+        assert!((log(10.0) * POINTS_PER_LOGIT - 400.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_machine_gets_these_bits() {
+        let duels = [duel(0, 1, 20.0, 13.5), duel(1, 2, 20.0, 11.0), duel(2, 0, 7.0, 0.5)];
+        let found = fit(3, &duels, None);
+        let at = [found.strengths.as_slice(), &[found.buyer_term]].concat();
+        let bits: Vec<u64> = at.into_iter().map(f64::to_bits).collect();
+        let expected =
+            [0x3ff0b08394ce26cf, 0xbfc671e7b6280161, 0xbfebc48d3c124d48, 0xbfdf8e5a43a11a87];
+        assert_eq!(bits, expected, "{bits:#x?}");
     }
 }

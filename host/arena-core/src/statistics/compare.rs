@@ -7,6 +7,8 @@
 //! (Cochran 1977, section 6.3). With equally large blocks this is exactly the paired t-test on
 //! block means.
 
+use libm::ldexp;
+
 use super::metric::Mean;
 use super::special::student_two_sided;
 
@@ -39,7 +41,8 @@ pub fn difference(first: &[Mean], second: &[Mean]) -> Option<Difference> {
         let [a, b] = [a.unwrap_or_default(), b.unwrap_or_default()];
         if a.weight + b.weight > 0.0 {
             block_count += 1;
-            squares += (pulls[0].of(a) - pulls[1].of(b)).powi(2);
+            let apart = pulls[0].of(a) - pulls[1].of(b);
+            squares += apart * apart;
         }
     }
     if block_count < 2 {
@@ -50,7 +53,7 @@ pub fn difference(first: &[Mean], second: &[Mean]) -> Option<Difference> {
     let p = if value.abs() < ROUNDING {
         1.0
     } else {
-        let least = 2.0_f64.powf(1.0 - blocks);
+        let least = ldexp(1.0, 1 - i32::try_from(block_count).expect("blocks are bounded"));
         student_two_sided(value / standard_error, blocks - 1.0).max(least)
     };
     Some(Difference { value, standard_error: Some(standard_error), p })

@@ -1,9 +1,12 @@
 //! The few functions of probability that reports need, in plain `f64`.
 //!
-//! Values come from the platform's `exp` and `ln`, so last digits may differ between machines;
-//! nothing computed here is hashed.
+//! Published tables are compared byte for byte, so a value has the same bits on every machine:
+//! IEEE 754 fixes `+ - * /` and `sqrt`, and `exp` and `ln` are those of `libm`, which are written
+//! in these. The standard library's come from the platform and differ in last digits.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI, SQRT_2};
+
+use libm::{exp, log};
 
 /// Terms after which a series or continued fraction is cut; each converges long before.
 const TERMS_MAX: u32 = 500;
@@ -30,7 +33,7 @@ fn erfc(x: f64) -> f64 {
     for level in (1..=60).rev() {
         tail = x + f64::from(level) / 2.0 / tail;
     }
-    (-x * x).exp() / (PI.sqrt() * tail)
+    exp(-x * x) / (PI.sqrt() * tail)
 }
 
 fn erf_series(x: f64) -> f64 {
@@ -43,7 +46,7 @@ fn erf_series(x: f64) -> f64 {
             break;
         }
     }
-    FRAC_2_SQRT_PI * (-x * x).exp() * sum
+    FRAC_2_SQRT_PI * exp(-x * x) * sum
 }
 
 /// Returns the continuous ranked probability score of a normal forecast whose mean is off by
@@ -56,7 +59,7 @@ pub fn normal_crps(error: f64, spread: f64) -> f64 {
         return error.abs();
     }
     let z = error.abs() / spread;
-    let density = (-0.5 * z * z).exp() / (2.0 * PI).sqrt();
+    let density = exp(-0.5 * z * z) / (2.0 * PI).sqrt();
     let score = z * (2.0 * normal_cdf(z) - 1.0) + 2.0 * density - 1.0 / PI.sqrt();
     (spread * score).max(0.0)
 }
@@ -84,8 +87,8 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let log_front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln();
-    let front = log_front.exp();
+    let log_front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * log(x) + b * log(1.0 - x);
+    let front = exp(log_front);
     // The fraction converges fast below the mean of the distribution; above, use symmetry.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * beta_fraction(x, a, b) / a
@@ -133,7 +136,7 @@ fn ln_gamma(x: f64) -> f64 {
             - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / (1188.0 * square)) / square) / square)
             / square)
         / raised;
-    (raised - 0.5) * raised.ln() - raised + 0.5 * (2.0 * PI).ln() + series - product.ln()
+    (raised - 0.5) * log(raised) - raised + 0.5 * log(2.0 * PI) + series - log(product)
 }
 
 #[cfg(test)]
@@ -173,8 +176,8 @@ mod tests {
     #[test]
     fn gamma_agrees_with_factorials() {
         close(ln_gamma(1.0), 0.0);
-        close(ln_gamma(0.5), PI.sqrt().ln());
-        close(ln_gamma(21.0), 2_432_902_008_176_640_000.0_f64.ln());
+        close(ln_gamma(0.5), log(PI.sqrt()));
+        close(ln_gamma(21.0), log(2_432_902_008_176_640_000.0));
     }
 
     #[test]
@@ -182,5 +185,27 @@ mod tests {
         close(normal_crps(0.0, 1.0), (2.0_f64.sqrt() - 1.0) / PI.sqrt());
         assert_eq!(normal_crps(-7.0, 0.0), 7.0);
         assert!(normal_crps(1e12, 1e-3).is_finite());
+    }
+
+    #[test]
+    fn every_machine_gets_these_bits() {
+        let bits = [
+            normal_cdf(1.25),
+            normal_cdf(-2.75),
+            normal_crps(0.3, 1.7),
+            student_two_sided(2.5, 11.0),
+            student_two_sided(0.2, 929.0),
+            ln_gamma(3.7),
+        ]
+        .map(f64::to_bits);
+        let expected = [
+            0x3fec9e845da8ac7a,
+            0x3f686904349ec780,
+            0x3fdac633bad975bb,
+            0x3f9e36eb3eea42f7,
+            0x3feaedc47a21218f,
+            0x3ff6d9625e359ba8,
+        ];
+        assert_eq!(bits, expected, "{bits:#x?}");
     }
 }
