@@ -50,7 +50,7 @@ struct State {
     is_stopped: bool,
     /// For each operation whether it changes anything.
     changes: Vec<bool>,
-    /// Whatever was ever visible under the names of heads.
+    /// Every head that anyone could ever see, and what processes found as last signed.
     heads: Vec<(String, Vec<u8>)>,
 }
 
@@ -65,6 +65,19 @@ impl FaultyDisk {
         let root = vec![Inode::Folder(BTreeMap::new())];
         let state = State { volatile: root.clone(), durable: root, ..State::default() };
         FaultyDisk(Arc::new(Mutex::new(state)))
+    }
+
+    /// A disk with these files.
+    pub fn holding(files: &BTreeMap<String, Vec<u8>>) -> FaultyDisk {
+        let disk = FaultyDisk::new();
+        for (path, bytes) in files {
+            for (end, _) in path.match_indices('/') {
+                disk.create_folder(&path[..end]).expect("no fault is set");
+            }
+            let mut file = disk.create(path).expect("no fault is set");
+            file.write_all(bytes).expect("no fault is set");
+        }
+        disk
     }
 
     pub fn storage(&self) -> Arc<dyn Storage> {
@@ -87,6 +100,11 @@ impl FaultyDisk {
 
     pub fn operations(&self) -> u64 {
         self.state().changes.len() as u64
+    }
+
+    /// Whether the machine has stopped and waits for [`FaultyDisk::crash`].
+    pub fn is_stopped(&self) -> bool {
+        self.state().is_stopped
     }
 
     pub fn heads_seen(&self) -> Vec<(String, Vec<u8>)> {
@@ -116,7 +134,7 @@ impl FaultyDisk {
         state.fault = None;
         state.is_stopped = false;
         state.is_locked = false;
-        state.note_heads();
+        state.note_published();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,8 +217,11 @@ impl State {
 
     fn perform(&mut self, pending: Pending) {
         apply(&mut self.volatile, &pending);
+        let is_rename = matches!(pending, Pending::Rename { .. });
         self.pending.push(pending);
-        self.note_heads();
+        if is_rename {
+            self.note_published();
+        }
     }
 
     fn make_durable(&mut self, pending: &Pending) {
@@ -239,23 +260,20 @@ impl State {
         self.pending.extend(waiting.into_iter().rev());
     }
 
-    /// Writes down what can be seen under the names of heads.
-    fn note_heads(&mut self) {
-        let mut seen = Vec::new();
-        for name in ["checkpoint", "private/last-signed"] {
-            if let Ok((_, Some(file))) = self.place(name) {
-                seen.push((name.to_owned(), file));
-            }
+    /// Writes down the heads that anyone can see.
+    fn note_published(&mut self) {
+        self.note("checkpoint");
+        let folder = self.folder("checkpoints").map(|folder| self.names(folder).clone());
+        for name in folder.unwrap_or_default().keys() {
+            self.note(&format!("checkpoints/{name}"));
         }
-        if let Ok(folder) = self.folder("checkpoints") {
-            let names = self.names(folder).iter();
-            seen.extend(names.map(|(name, file)| (format!("checkpoints/{name}"), *file)));
-        }
-        for (name, file) in seen {
-            let head = (name, self.bytes(file).to_vec());
-            if !self.heads.contains(&head) {
-                self.heads.push(head);
-            }
+    }
+
+    fn note(&mut self, path: &str) {
+        let Ok((_, Some(file))) = self.place(path) else { return };
+        let head = (path.to_owned(), self.bytes(file).to_vec());
+        if !self.heads.contains(&head) {
+            self.heads.push(head);
         }
     }
 }
@@ -424,6 +442,9 @@ impl Storage for FaultyDisk {
         }
         finish(fails)?;
         state.is_locked = true;
+        // What a process finds as last signed when it starts, it will stand by. What one has
+        // only just put there, and a crash takes away, was never signed.
+        state.note("private/last-signed");
         drop(state);
         Ok(Box::new(Lock(self.clone())))
     }
