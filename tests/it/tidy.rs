@@ -21,9 +21,18 @@ const EDGES: &[(&str, &[&str])] = &[
     ("arena-llm", &["arena-core"]),
     ("arena-sandbox", &["arena-core", "arena-llm"]),
     ("arena-runner", &["arena-core", "arena-log"]),
+    ("arena-audit", &["arena-core", "arena-log"]),
     (
         "arena",
-        &["arena-agents", "arena-core", "arena-llm", "arena-log", "arena-runner", "arena-sandbox"],
+        &[
+            "arena-agents",
+            "arena-audit",
+            "arena-core",
+            "arena-llm",
+            "arena-log",
+            "arena-runner",
+            "arena-sandbox",
+        ],
     ),
     ("arena-guest", &[]),
 ];

@@ -1,0 +1,130 @@
+//! Which matches are played again, and what that shows.
+//!
+//! A sample is drawn with the auditor's own randomness, after the close: nobody who made the log
+//! could know it. All matches of those who may be in the lead can be chosen instead, because that
+//! is where fraud pays.
+//!
+//! Not here: playing them.
+
+use std::collections::BTreeSet;
+
+use arena_core::report::{Report, Row};
+use arena_core::seed::{Root, Stream};
+
+/// Most matches that a drawn sample holds: they are kept in memory.
+pub const SAMPLE_MATCHES_MAX: u64 = 10_000_000;
+
+/// Matches of one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sample {
+    /// Every match.
+    All,
+    /// Matches by their place: twice the pair's index, and one more for its second leg.
+    Drawn(BTreeSet<u64>),
+    /// Every match in which one of these agents sits, by their place in the announcement.
+    Agents(BTreeSet<u16>),
+}
+
+impl Sample {
+    /// Draws `count` different matches out of `match_count`, or all where there are no more.
+    /// The same 32 bytes of randomness draw the same sample.
+    pub fn draw(count: u64, match_count: u64, randomness: [u8; 32]) -> Sample {
+        if count >= match_count {
+            return Sample::All;
+        }
+        let count = count.min(SAMPLE_MATCHES_MAX);
+        let mut stream = Stream::derive(Root::Master(randomness), "audit-sample", &[]);
+        let mut drawn = BTreeSet::new();
+        // Floyd's method (Bentley and Floyd 1987): every set is equally likely, in one draw
+        // for each of its members.
+        for last in match_count - count..match_count {
+            let place = stream.below(last + 1);
+            drawn.insert(if drawn.contains(&place) { last } else { place });
+        }
+        Sample::Drawn(drawn)
+    }
+
+    /// Chooses every match of the leader and of each agent whose interval of the mean reward
+    /// reaches up into the leader's. Without intervals, every match.
+    pub fn top(report: &Report) -> Sample {
+        let played = || report.rows.iter().filter(|row| row.match_count > 0);
+        let Some(floor) = played().next().and_then(|leader| leader.estimates.reward.low) else {
+            return Sample::All;
+        };
+        let reaches = |row: &&Row| row.estimates.reward.high.is_none_or(|high| high >= floor);
+        Sample::Agents(played().filter(reaches).map(|row| row.agent).collect())
+    }
+
+    /// Returns whether a match is in the sample.
+    pub fn contains(&self, pair_index: u64, leg: u8, agents: [u16; 2]) -> bool {
+        match self {
+            Sample::All => true,
+            Sample::Drawn(places) => pair_index
+                .checked_mul(2)
+                .and_then(|place| place.checked_add(u64::from(leg)))
+                .is_some_and(|place| places.contains(&place)),
+            Sample::Agents(chosen) => agents.iter().any(|agent| chosen.contains(agent)),
+        }
+    }
+}
+
+/// Returns the probability that at least one of `count` randomly drawn matches is forged, where a
+/// share `fraud_share` of all is: 1 - (1 - f)^n. Drawing without replacement finds a little more.
+pub fn detection_probability(fraud_share: f64, count: u64) -> f64 {
+    let share = fraud_share.clamp(0.0, 1.0);
+    1.0 - (1.0 - share).powf(count as f64)
+}
+
+/// Returns how many matches must be drawn to meet a forged one with `probability`, where a share
+/// `fraud_share` of all is forged; `None` where no number is enough.
+pub fn matches_needed(fraud_share: f64, probability: f64) -> Option<u64> {
+    if !(fraud_share > 0.0 && (0.0..1.0).contains(&probability)) {
+        return None;
+    }
+    if fraud_share >= 1.0 {
+        return Some(1);
+    }
+    let needed = ((1.0 - probability).ln() / (1.0 - fraud_share).ln()).ceil();
+    Some(needed as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawn_sample_has_its_size_and_stays_within_the_log() {
+        for count in [0, 1, 7, 99] {
+            let Sample::Drawn(places) = Sample::draw(count, 100, [7; 32]) else {
+                panic!("{count} of 100 matches are drawn");
+            };
+            assert_eq!(places.len() as u64, count);
+            assert!(places.iter().all(|place| *place < 100), "{places:?}");
+        }
+        assert_eq!(Sample::draw(100, 100, [7; 32]), Sample::All);
+    }
+
+    #[test]
+    fn every_match_is_drawn_about_equally_often() {
+        let mut counts = [0_u32; 10];
+        for seed in 0..2_000_u64 {
+            let mut randomness = [0; 32];
+            randomness[..8].copy_from_slice(&seed.to_be_bytes());
+            let Sample::Drawn(places) = Sample::draw(3, 10, randomness) else {
+                panic!("three of ten are drawn");
+            };
+            places.iter().for_each(|place| counts[*place as usize] += 1);
+        }
+        assert!(counts.iter().all(|count| (520..680).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_fraud_of_one_in_a_thousand_needs_4603_matches_for_99_percent() {
+        assert_eq!(matches_needed(0.001, 0.99), Some(4_603));
+        assert!(detection_probability(0.001, 4_603) >= 0.99);
+        assert!(detection_probability(0.001, 4_602) < 0.99);
+        assert_eq!(detection_probability(0.0, 1_000), 0.0);
+        assert_eq!(detection_probability(1.0, 1), 1.0);
+        assert_eq!(matches_needed(0.0, 0.5), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! The authors' signed statements about their agents.
+//!
+//! A statement names the agent, its component and its author's key, and is signed with that key.
+//! Whose key that is, only the auditor's own list of authors can say.
+//!
+//! Not here: the components themselves (`components`).
+
+use arena_core::announcement::{AgentEntry, Announcement};
+use arena_core::draws::Draws;
+use arena_core::hexadecimal::hex;
+use arena_core::scenario::Role;
+use arena_core::submission::Submission;
+use arena_log::note::{Note, Vkey};
+
+use crate::verdict::{Finding, Findings, Verdict};
+
+/// Checks every statement; `authors` are the keys that the auditor knows, by agent.
+pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> Verdict {
+    let mut found = Findings::default();
+    let mut stated = 0_usize;
+    let mut named = 0_usize;
+    for agent in &announcement.agents {
+        let known = authors.iter().find(|(name, _)| *name == agent.name).map(|(_, key)| key);
+        match (&agent.submission, known) {
+            (None, None) => {}
+            (None, Some(_)) => found.add(about(agent, "the statement", "none", "one")),
+            (Some(note), known) => {
+                stated += 1;
+                named += usize::from(known.is_some());
+                found.check(statement(announcement, agent, note, known));
+            }
+        }
+    }
+    for (name, _) in authors {
+        if !announcement.agents.iter().any(|agent| agent.name == *name) {
+            let what = "the agent of a known author";
+            found.add(Finding::new(what, "none", format!("`{name}`")).at(0));
+        }
+    }
+    let of = announcement.agents.len();
+    found.or_verified(match (stated, named) {
+        (0, _) => "no agent came with a statement: who made them is not shown".to_owned(),
+        (_, 0) => {
+            format!("{stated} of {of} agents have one; their keys are nobody's in particular")
+        }
+        _ => format!("{stated} of {of} agents have one, {named} of them by known authors"),
+    })
+}
+
+fn statement(
+    announcement: &Announcement,
+    agent: &AgentEntry,
+    text: &str,
+    known: Option<&Vkey>,
+) -> Result<(), Finding> {
+    let note = Note::parse(text.as_bytes())
+        .map_err(|error| about(agent, "the statement", error, "a signed note"))?;
+    let stated = Submission::parse(note.text())
+        .map_err(|error| about(agent, "the statement", error, "a submission"))?;
+    let author = Vkey::parse(&stated.author)
+        .map_err(|error| about(agent, "the author's key", error, "a verifier key"))?;
+    note.verify(&author)
+        .map_err(|error| about(agent, "the author's signature", error, &stated.author))?;
+    if let Some(known) = known.filter(|known| **known != author) {
+        return Err(about(agent, "the author's key", author, known));
+    }
+    if stated.agent != agent.name {
+        return Err(about(agent, "the agent in the statement", &stated.agent, &agent.name));
+    }
+    if stated.component_sha256 != agent.component_sha256 {
+        let (found, wanted) = (hex(&agent.component_sha256), hex(&stated.component_sha256));
+        return Err(about(agent, "the component", found, wanted));
+    }
+    // Both legs of a pair are played, so that every agent takes both sides.
+    if let Some(role) = Role::BOTH.into_iter().find(|role| !stated.roles[role.index()]) {
+        return Err(about(agent, "the role", role, "one that the author allows"));
+    }
+    match stated.contribution {
+        Some(commitment) if !commitments(announcement).contains(&commitment) => {
+            let wanted = hex(&commitment);
+            Err(about(agent, "the contribution to the draws", "none", wanted))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn commitments(announcement: &Announcement) -> &[[u8; 32]] {
+    match &announcement.draws {
+        Draws::PublicSeed(_) => &[],
+        Draws::Committed(committed) => &committed.contributions,
+    }
+}
+
+fn about(
+    agent: &AgentEntry,
+    what: &str,
+    found: impl std::fmt::Display,
+    wanted: impl std::fmt::Display,
+) -> Finding {
+    Finding::new(format!("{what} of agent `{}`", agent.name), found, wanted).at(0)
+}

@@ -1,0 +1,161 @@
+//! What the seats of a match used, held against the announced limits.
+//!
+//! A record must hold one fuel figure for each move that its seat made, and everything else only
+//! as far as the tournament file grants it. Whether a figure is the true one, only running the
+//! guest again shows.
+//!
+//! Not here: the length of talk, which is a rule of the match (`rules`).
+
+use std::fmt::Display;
+
+use arena_core::config::limits::{METRIC_NAME_BYTES_MAX, METRICS_MAX, MODEL_REPLY_BYTES_MAX};
+use arena_core::config::{AgentConfig, Limits};
+use arena_core::fault::Fault;
+use arena_core::record::{MatchRecord, Outcome};
+use arena_core::scenario::Role;
+use arena_core::seat::{ModelCall, Usage};
+
+use crate::announcement::Announced;
+use crate::verdict::Finding;
+
+/// The codes of why a reply ended: stop, length, budget.
+const FINISH_REASON_MAX: u8 = 2;
+
+/// Checks both seats of a match.
+///
+/// # Errors
+/// The first figure that is beyond its limit.
+pub(crate) fn check(announced: &Announced, record: &MatchRecord) -> Result<(), Finding> {
+    for role in Role::BOTH {
+        let place = usize::from(record.agents[role.index()]);
+        let Some(agent) = announced.config.agents.get(place) else {
+            let wanted = format!("one of {}", announced.config.agents.len());
+            return Err(Finding::new("the agent", place, wanted));
+        };
+        let seat = Seat { role, agent, limits: &announced.config.limits };
+        let usage = &record.usage[role.index()];
+        let acts = acts(record, role, announced.rules.attempts_max());
+        seat.fuel(usage, acts)?;
+        seat.trace(usage)?;
+        seat.models(usage, acts)?;
+        seat.metrics(usage)?;
+    }
+    Ok(())
+}
+
+/// How often a seat answered, and whether it was asked once more without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Acts {
+    answered: u64,
+    asked: u64,
+}
+
+/// Counts the `act` calls behind a record. Every tried move is an answer; the `Reject` after the
+/// last refused move is the referee's. What ended in a fault was not answered, except where the
+/// answer itself was the fault.
+fn acts(record: &MatchRecord, role: Role, attempts_max: usize) -> Acts {
+    let own = record.turns.iter().filter(|turn| turn.by == role);
+    let tried = |refused: usize| refused as u64 + u64::from(refused < attempts_max);
+    let mut answered: u64 = own.map(|turn| tried(turn.refused.len())).sum();
+    let (by, fault) = match record.outcome {
+        Outcome::Violated { by, .. } => (by, None),
+        Outcome::Faulted { by, fault } => (by, Some(fault)),
+        _ => return Acts { answered, asked: answered },
+    };
+    if by != role {
+        return Acts { answered, asked: answered };
+    }
+    answered += record.unfinished.len() as u64;
+    match fault {
+        // Its move is in the outcome; its talk is nowhere.
+        None | Some(Fault::TalkTooLong) => Acts { answered: answered + 1, asked: answered + 1 },
+        // Its move is the last of the unfinished ones.
+        Some(Fault::IllegalMove) => Acts { answered, asked: answered },
+        Some(_) => Acts { answered, asked: answered + 1 },
+    }
+}
+
+/// A seat and what it may use.
+struct Seat<'a> {
+    role: Role,
+    agent: &'a AgentConfig,
+    limits: &'a Limits,
+}
+
+impl Seat<'_> {
+    fn wrong(&self, what: &str, found: impl Display, wanted: impl Display) -> Finding {
+        Finding::new(format!("{what} of the {} `{}`", self.role, self.agent.name), found, wanted)
+    }
+
+    fn at_most(&self, what: &str, found: u64, most: u64) -> Result<(), Finding> {
+        if found <= most {
+            return Ok(());
+        }
+        Err(self.wrong(what, found, format!("at most {most}")))
+    }
+
+    fn fuel(&self, usage: &Usage, acts: Acts) -> Result<(), Finding> {
+        let figures = usage.fuel_per_act.len() as u64;
+        if figures != acts.answered {
+            let wanted = format!("{}, one for each move", acts.answered);
+            return Err(self.wrong("the fuel figures", figures, wanted));
+        }
+        let mut sum = 0_u64;
+        for fuel in &usage.fuel_per_act {
+            self.at_most("the fuel of a turn", *fuel, self.limits.fuel_turn_max)?;
+            sum = sum.saturating_add(*fuel);
+        }
+        self.at_most("the fuel", sum, self.limits.fuel_match_max)
+    }
+
+    fn trace(&self, usage: &Usage) -> Result<(), Finding> {
+        let bytes: u64 = usage.trace.iter().map(|note| note.len() as u64).sum();
+        self.at_most("the bytes of notes", bytes, u64::from(self.limits.trace_bytes_max))?;
+        let calls = u64::from(self.limits.host_calls_max);
+        self.at_most("the notes", usage.trace.len() as u64, calls)
+    }
+
+    fn models(&self, usage: &Usage, acts: Acts) -> Result<(), Finding> {
+        let calls = &usage.model_calls;
+        self.at_most("the model calls", calls.len() as u64, self.limits.model_calls_max.into())?;
+        let (mut input, mut output, mut last_act) = (0_u64, 0_u64, 0_u32);
+        for call in calls {
+            self.model_call(call)?;
+            // Calls before the first turn count as of the first.
+            let act_max = acts.asked.saturating_sub(1);
+            if call.act_index < last_act || u64::from(call.act_index) > act_max {
+                let wanted = format!("{last_act} to {act_max}");
+                return Err(self.wrong("the turn of a model call", call.act_index, wanted));
+            }
+            last_act = call.act_index;
+            // Only the model can count a prompt, so the last call may go beyond the budget.
+            let most = u64::from(self.limits.model_input_tokens_max).saturating_sub(1);
+            self.at_most("the prompt tokens before a model call", input, most)?;
+            input += u64::from(call.input_tokens);
+            output += u64::from(call.output_tokens);
+        }
+        self.at_most("the reply tokens", output, u64::from(self.limits.model_output_tokens_max))
+    }
+
+    fn model_call(&self, call: &ModelCall) -> Result<(), Finding> {
+        if !self.agent.models.contains(&call.model) {
+            let wanted = format!("one of {:?}", self.agent.models);
+            return Err(self.wrong("the model", format!("`{}`", call.model), wanted));
+        }
+        self.at_most("the bytes of a reply", call.text.len() as u64, MODEL_REPLY_BYTES_MAX)?;
+        let reason = u64::from(call.finish_reason);
+        self.at_most("the code of a reply's end", reason, u64::from(FINISH_REASON_MAX))?;
+        match call.weight_milli.filter(|_| !self.agent.training) {
+            Some(weight) => Err(self.wrong("the weight of a reply", weight, "none")),
+            None => Ok(()),
+        }
+    }
+
+    fn metrics(&self, usage: &Usage) -> Result<(), Finding> {
+        let most = if self.agent.training { METRICS_MAX } else { 0 };
+        self.at_most("the reported values", usage.metrics.len() as u64, most)?;
+        let longest = usage.metrics.iter().map(|(name, _)| name.len() as u64).max();
+        let most = METRIC_NAME_BYTES_MAX;
+        self.at_most("the bytes of a value's name", longest.unwrap_or(0), most)
+    }
+}
