@@ -70,9 +70,11 @@ impl Progress {
             first_leg: None,
         };
         while let Some(record) = records.next_record()? {
+            let check = Check { job, identity, index: record.index };
             if progress.phase != Phase::Opening {
-                Check { job, identity, index: record.index }.accept(&mut progress, record)?;
+                check.accept(&mut progress, record)?;
             } else if record.entry == identity.opening {
+                check.nothing_beside(record.attachment.unwrap_or_default())?;
                 let has_draw = identity.draw.is_some();
                 progress.phase = if has_draw { Phase::Draw } else { Phase::Pairs };
             } else {
@@ -123,7 +125,7 @@ impl Check<'_, '_, '_> {
         self.same("tournament", found, wanted, TournamentId::to_string)?;
         let attachment = record.attachment.unwrap_or_default();
         if !matches!(entry, Entry::Match(_)) {
-            self.same("attachment", attachment.len(), 0, |bytes| format!("{bytes} bytes"))?;
+            self.nothing_beside(attachment)?;
         }
         match (progress.phase, entry) {
             (Phase::Draw, Entry::Draw(draw)) => {
@@ -137,7 +139,9 @@ impl Check<'_, '_, '_> {
                 progress.voids += 1;
                 progress.counts.void_count += 1;
             }
-            (Phase::Pairs, Entry::Close(close)) if close == self.close(progress) => {
+            (Phase::Pairs, Entry::Close(close))
+                if progress.is_complete(self.job) && close == self.close(progress) =>
+            {
                 progress.phase = Phase::Reveal;
             }
             (Phase::Reveal, Entry::Reveal(reveal)) => {
@@ -147,6 +151,10 @@ impl Check<'_, '_, '_> {
             (_, entry) => return Err(self.misplaced(progress, &entry)),
         }
         Ok(())
+    }
+
+    fn nothing_beside(&self, attachment: &[u8]) -> Result<(), RunError> {
+        self.same("attachment", attachment.len(), 0, |bytes| format!("{bytes} bytes"))
     }
 
     fn accept_draw(&self, found: &DrawEntry) -> Result<(), RunError> {
@@ -213,7 +221,7 @@ impl Check<'_, '_, '_> {
         !between && (void.pair_index, void.attempt) == wanted
     }
 
-    /// Returns the close of a log that holds what was read, if nothing is missing.
+    /// Returns the close of a complete log with the voids that were read.
     fn close(&self, progress: &Progress) -> Close {
         let Counts { void_count, .. } = progress.counts;
         let match_count = self.job.schedule.match_count();

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use arena_core::entry::Entry;
 use arena_core::fault::{SeatError, VoidReason};
 use arena_core::seat::Seat;
-use arena_log::plain::error::LogError;
+use arena_log::error::LogError;
 use arena_runner::SeatRequest;
 use arena_runner::error::RunError;
 use arena_runner::event::RunEvent;
 
-use crate::stage::{Farthest, Stage, WINDOW, bytes, entries, hagglers};
+use crate::stage::{Farthest, Stage, WINDOW, hagglers, items, public};
 
 #[test]
 fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
@@ -26,11 +26,13 @@ fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
         let error = stage.run(folder.path(), workers, &seats).expect_err("a worker panics");
         let RunError::Panicked { pair_index, message } = &error else { panic!("{error:?}") };
         assert_eq!((*pair_index, message.as_str()), (BAD, "seat of a bad pair"));
-        let matches =
-            entries(folder.path()).iter().filter(|entry| matches!(entry, Entry::Match(_))).count();
+        let matches = items(folder.path())
+            .iter()
+            .filter(|item| matches!(item.entry, Entry::Match(_)))
+            .count();
         assert_eq!(matches as u64, 2 * BAD, "what came before is written");
         stage.run(folder.path(), workers, &hagglers).expect("the rest is played");
-        assert!(bytes(folder.path()) == stage.reference());
+        assert!(public(folder.path()) == stage.reference());
     }
 }
 

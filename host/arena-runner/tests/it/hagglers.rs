@@ -50,8 +50,10 @@ impl Seat for Haggler {
         self.acts += 1;
         let chance = self.draw(4) % 100;
         if chance < 3 {
-            let class = self.draw(5) as usize % Fault::ALL.len();
-            return Err(Fault::ALL[class].into());
+            // An illegal move is not claimed but made: acceptance of nothing, at the first turn.
+            let claimed = Fault::ALL.into_iter().filter(|fault| *fault != Fault::IllegalMove);
+            let claimed: Vec<Fault> = claimed.collect();
+            return Err(claimed[self.draw(5) as usize % claimed.len()].into());
         }
         self.usage.fuel_per_act.push(self.draw(6) % 1_000_000);
         self.usage.trace.push(format!("act {} after {} events", self.acts, news.len()));

@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use arena_core::catalog::draw_scenario;
-use arena_core::entry::{Close, Entry};
+use arena_core::entry::{Close, Entry, Reveal};
 use arena_core::fault::{Fault, SeatError};
 use arena_core::record::Outcome;
 use arena_core::rules;
 use arena_core::scenario::Role;
 use arena_core::schedule::seat_seeds;
 use arena_core::seat::Seat;
+use arena_core::transcript::Transcript;
 use arena_runner::SeatRequest;
 use arena_runner::event::{RunEvent, RunStatus};
 
-use crate::stage::{Farthest, Stage, WINDOW, bytes, entries, hagglers};
+use crate::stage::{Farthest, Item, Stage, WINDOW, hagglers, items, public, signed_sizes};
 
 #[test]
 fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
@@ -23,7 +24,7 @@ fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
     for workers in [2, 8] {
         let folder = tempfile::tempdir().expect("a folder for the test");
         stage.run(folder.path(), workers, &hagglers).expect("hagglers play to the end");
-        assert!(bytes(folder.path()) == wanted, "{workers} workers");
+        assert!(public(folder.path()) == wanted, "{workers} workers");
     }
 }
 
@@ -34,39 +35,54 @@ fn every_leg_of_the_schedule_has_one_record_in_its_place_that_replays() {
     let summary = stage.run(folder.path(), 3, &hagglers).expect("hagglers play to the end");
     let pair_count = stage.schedule.pair_count();
     assert_eq!(pair_count, 400);
-    let entries = entries(folder.path());
-    assert_eq!(entries.len() as u64, 1 + 2 * pair_count + 1);
-    assert_eq!(entries[0], Entry::Announcement(stage.announcement.clone()));
+    let items = items(folder.path());
+    assert_eq!(items.len() as u64, 1 + 2 * pair_count + 2);
+    assert_eq!(items[0].entry, Entry::Announcement(stage.opening.clone()));
     let mut faults = [0; Fault::ALL.len()];
     let mut outcomes = BTreeSet::new();
-    for (place, entry) in entries[1..entries.len() - 1].iter().enumerate() {
-        let Entry::Match(record) = entry else { panic!("entry {place} is {entry:?}") };
-        let plan = stage.schedule.pair(place as u64 / 2);
-        let leg = (place % 2) as u8;
-        assert_eq!((record.pair_index, record.leg), (plan.index, leg));
-        assert_eq!(record.agents, plan.seats(leg));
-        assert_eq!(record.seeds, seat_seeds(stage.config.seed, plan.index)[place % 2]);
-        let (item, repetition) = (plan.item_index, plan.repetition);
-        assert_eq!((record.item_index, record.repetition), (item, repetition));
-        let scenario =
-            draw_scenario(&stage.config, &stage.catalog, stage.config.seed, item, repetition);
-        let reserves = (record.budget, record.cost, record.opener, record.horizon);
-        assert_eq!(reserves, (scenario.budget, scenario.cost, scenario.opener, scenario.horizon));
-        rules::replay(&stage.rules, record).expect("a record replays");
+    for (place, item) in items[1..items.len() - 2].iter().enumerate() {
+        let Transcript { record, .. } = check_match(&stage, place, item);
         let outcome = format!("{:?}", record.outcome);
         outcomes.insert(outcome.split(' ').next().map(str::to_owned));
         if let Outcome::Faulted { fault, .. } = record.outcome {
             faults[Fault::ALL.iter().position(|class| *class == fault).expect("listed")] += 1;
         }
     }
-    let close = Close { match_count: 2 * pair_count, void_count: 0 };
-    assert_eq!(entries.last(), Some(&Entry::Close(close)));
+    let tournament = stage.tournament();
+    let close = Close { tournament, match_count: 2 * pair_count, void_count: 0 };
+    assert_eq!(items[items.len() - 2].entry, Entry::Close(close));
+    let reveal = Reveal { tournament, secret: None };
+    assert_eq!(items[items.len() - 1].entry, Entry::Reveal(reveal));
     assert_eq!(summary.status, RunStatus::Finished);
     assert_eq!(summary.counts.match_count, 2 * pair_count);
     assert_eq!(summary.counts.faults, faults);
+    assert_eq!(signed_sizes(folder.path()), [1, 256, 512, 768, 802, 803]);
     // The seats above are worth their name only if they do everything.
     assert!(faults.iter().all(|count| *count > 0), "{faults:?}");
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+}
+
+/// Checks that the match at a place is the scheduled one, and returns its transcript.
+fn check_match(stage: &Stage, place: usize, item: &Item) -> Transcript {
+    let transcript = item.transcript();
+    assert_eq!(
+        transcript,
+        Transcript::new(stage.tournament(), stage.root(), transcript.record.clone())
+    );
+    assert_eq!(item.entry, Entry::Match(transcript.entry(&item.attachment)));
+    let record = &transcript.record;
+    let plan = stage.schedule.pair(place as u64 / 2);
+    let leg = (place % 2) as u8;
+    assert_eq!((record.pair_index, record.leg), (plan.index, leg));
+    assert_eq!(record.agents, plan.seats(leg));
+    assert_eq!(record.seeds, seat_seeds(stage.root(), plan.index)[place % 2]);
+    let (item, repetition) = (plan.item_index, plan.repetition);
+    assert_eq!((record.item_index, record.repetition), (item, repetition));
+    let scenario = draw_scenario(&stage.config, &stage.catalog, stage.root(), item, repetition);
+    let reserves = (record.budget, record.cost, record.opener, record.horizon);
+    assert_eq!(reserves, (scenario.budget, scenario.cost, scenario.opener, scenario.horizon));
+    rules::replay(&stage.rules, record).expect("a record replays");
+    transcript
 }
 
 #[test]
@@ -78,10 +94,11 @@ fn a_seat_that_cannot_be_made_faults_before_the_first_turn() {
     };
     stage.run(folder.path(), 2, &seats).expect("the others play to the end");
     let mut seen = 0;
-    for entry in entries(folder.path()) {
-        let Entry::Match(record) = entry else {
+    for item in items(folder.path()) {
+        let Entry::Match(_) = item.entry else {
             continue;
         };
+        let record = item.transcript().record;
         let Some(place) = record.agents.iter().position(|agent| *agent == 2) else {
             continue;
         };
@@ -112,7 +129,7 @@ fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
     };
     let folder = tempfile::tempdir().expect("a folder for the test");
     stage.run(folder.path(), 2, &seats).expect("hagglers play to the end");
-    assert!(bytes(folder.path()) == stage.reference());
+    assert!(public(folder.path()) == stage.reference());
 }
 
 #[test]

@@ -12,13 +12,12 @@ use arena_core::scenario::{Brief, Role};
 use arena_core::seat::{Seat, Usage};
 use arena_core::seed::{Root, Stream};
 use arena_core::turn::{End, Event, Reply};
-use arena_log::plain::path_in;
 use arena_runner::error::RunError;
 use arena_runner::event::{RunEvent, Voiding};
 use arena_runner::{SeatRequest, VOID_ATTEMPTS_MAX};
 
 use crate::hagglers::mix;
-use crate::stage::{Stage, bytes, entries, hagglers};
+use crate::stage::{Item, JOURNAL, JOURNAL_HEADER_BYTES, Stage, hagglers, items, public, put};
 
 /// A host that fails a pair as often as `times` says, before it lets it be played.
 struct FailingHost<F> {
@@ -76,14 +75,14 @@ impl Seat for Disconnected {
 }
 
 /// Splits a log into its matches and its voids.
-fn split(folder: &Path) -> (Vec<Entry>, Vec<VoidRecord>) {
+fn split(folder: &Path) -> (Vec<Item>, Vec<VoidRecord>) {
     let mut matches = Vec::new();
     let mut voids = Vec::new();
-    for entry in entries(folder) {
-        match entry {
-            Entry::Void(void) => voids.push(void),
-            Entry::Match(_) => matches.push(entry),
-            Entry::Announcement(_) | Entry::Close(_) => {}
+    for item in items(folder) {
+        match &item.entry {
+            Entry::Void(entry) => voids.push(entry.void),
+            Entry::Match(_) => matches.push(item),
+            _ => {}
         }
     }
     (matches, voids)
@@ -118,14 +117,15 @@ fn voided_pairs_are_on_the_record_in_their_place_and_played_to_the_same_matches(
         assert_eq!(places, expected);
         logs.push(folder);
     }
-    let first = bytes(logs[0].path());
-    assert!(logs.iter().all(|log| bytes(log.path()) == first));
-    for (place, entry) in entries(logs[0].path()).iter().enumerate() {
-        let Entry::Void(void) = entry else { continue };
-        let after = &entries(logs[0].path())[place + 1];
+    let first = public(logs[0].path());
+    assert!(logs.iter().all(|log| public(log.path()) == first));
+    for neighbours in items(logs[0].path()).windows(2) {
+        let (Entry::Void(void), after) = (&neighbours[0].entry, &neighbours[1].entry) else {
+            continue;
+        };
         let belongs = match after {
-            Entry::Match(record) => record.leg == 0 && record.pair_index == void.pair_index,
-            Entry::Void(next) => next.pair_index == void.pair_index,
+            Entry::Match(next) => next.leg == 0 && next.pair_index == void.void.pair_index,
+            Entry::Void(next) => next.void.pair_index == void.void.pair_index,
             _ => false,
         };
         assert!(belongs, "{void:?} is followed by {after:?}");
@@ -169,10 +169,12 @@ fn a_pair_that_keeps_failing_stops_the_run_by_name_and_can_be_gone_on_with() {
         let summary = stage.run(folder.path(), workers, &hagglers).expect("the host is well");
         assert_eq!(summary.pairs_resumed, BAD);
         let close = Close {
+            tournament: stage.tournament(),
             match_count: stage.schedule.match_count(),
             void_count: u64::from(2 * VOID_ATTEMPTS_MAX),
         };
-        assert_eq!(entries(folder.path()).last(), Some(&Entry::Close(close)));
+        let items = items(folder.path());
+        assert_eq!(items[items.len() - 2].entry, Entry::Close(close));
         let again = stage.run(folder.path(), workers, &hagglers).expect("the log is closed");
         assert_eq!(again.counts, summary.counts);
     }
@@ -189,20 +191,23 @@ fn a_killed_run_over_a_failing_host_keeps_the_voids_that_are_whole_and_the_same_
         let host = FailingHost::new(now_and_then);
         stage.run(folder, workers, &|request| host.seat(request)).expect("it comes round")
     };
-    let rough = tempfile::tempdir().expect("a folder for the test");
-    failing(rough.path(), 1);
-    let left = bytes(rough.path());
+    let pair_count = stage.schedule.pair_count();
+    let host = FailingHost::new(now_and_then);
+    let left = stage.interrupted(pair_count - 1, &|request| host.seat(request));
     for point in 0..20 {
         let mut stream = Stream::derive(Root::Seed(SEED), "kill", &[point]);
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let kept = stream.below(left.len() as u64) as usize;
-        std::fs::write(path_in(folder.path()), &left[..kept]).expect("the disk works");
+        let mut left = left.clone();
+        let journal = left.get_mut(JOURNAL).expect("there is a journal");
+        let kept = stream.between(JOURNAL_HEADER_BYTES as u64, journal.len() as u64);
+        journal.truncate(kept as usize);
+        put(folder.path(), &left);
         let summary = failing(folder.path(), 1 + stream.below(4) as usize);
         let (matches, voids) = split(folder.path());
         assert!(matches == wanted, "seed {SEED} point {point}");
         assert_eq!(summary.counts.void_count, voids.len() as u64);
-        // The log is read, and every void with it, before a closed one is left alone.
-        let again = stage.run(folder.path(), 1, &hagglers).expect("the log is closed");
+        // The log is read, and every void with it, before a finished one is left alone.
+        let again = stage.run(folder.path(), 1, &hagglers).expect("the log is finished");
         assert_eq!(again.counts, summary.counts, "seed {SEED} point {point}");
     }
 }
