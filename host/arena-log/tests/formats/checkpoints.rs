@@ -3,7 +3,7 @@
 use arena_log::checkpoint::{Head, HeadError};
 use arena_log::cosignature::{self, TIME_MAX};
 use arena_log::hash::Hash;
-use arena_log::note::{Note, NoteError};
+use arena_log::note::{Note, NoteError, NoteSignature};
 use proptest::prelude::*;
 
 use crate::sample::{ORIGIN, Tree, bit_flips, key};
@@ -121,7 +121,14 @@ fn a_cosignature_states_a_time_over_one_head() {
     let refused = cosignature::verify(&cosigned, &log_vkey);
     assert!(matches!(refused, Err(NoteError::WrongUse { .. })));
     let too_late = cosignature::cosign(&key(5), "witness.example", &head, TIME_MAX + 1);
-    assert_eq!(too_late, Err(NoteError::Time { time: TIME_MAX + 1 }));
+    let error = NoteError::Time { time: TIME_MAX + 1 };
+    assert_eq!(too_late, Err(error.clone()));
+    // A witness that states such a time all the same, with a signature that fits it.
+    let message = format!("cosignature/v1\ntime {}\n{}", TIME_MAX + 1, head.text());
+    let time = (TIME_MAX + 1).to_be_bytes();
+    let signature = [&time[..], &key(5).sign(message.as_bytes())].concat();
+    let forged = note.with_signatures(&[NoteSignature { signature, ..line }]).expect("it fits");
+    assert_eq!(cosignature::verify(&forged, &vkey), Err(error));
 }
 
 #[test]

@@ -148,6 +148,34 @@ fn every_flipped_bit_of_a_proof_is_refused() {
 }
 
 #[test]
+fn a_true_proof_shows_no_other_root_and_no_other_leaf() {
+    let tree = Tree::of_size(17);
+    let changed = |hash: Hash| {
+        let mut bytes = hash.0;
+        bytes[31] ^= 1;
+        Hash(bytes)
+    };
+    let is_refused = |verified| matches!(verified, Err(ProofError::Root { .. }));
+    for size in 1..=17 {
+        let root = tree.root_at(size as usize);
+        for index in 0..size {
+            let proof = tree.inclusion(index, size).expect("it is in the tree");
+            let leaf = tree.leaves[index as usize];
+            assert!(is_refused(verify_inclusion(changed(leaf), index, size, root, &proof)));
+            assert!(is_refused(verify_inclusion(leaf, index, size, changed(root), &proof)));
+        }
+        for old in 1..=size {
+            let proof = tree.consistency(old, size).expect("the tree grew");
+            let old_root = tree.root_at(old as usize);
+            let (forged, new) = ((old, changed(old_root)), (size, root));
+            assert!(is_refused(verify_consistency(forged, new, &proof)), "{old} {size}");
+            let (old, forged) = ((old, old_root), (size, changed(root)));
+            assert!(is_refused(verify_consistency(old, forged, &proof)), "{old:?} {size}");
+        }
+    }
+}
+
+#[test]
 fn proofs_hold_in_trees_larger_than_any_disk() {
     // All entries alike: a perfect node depends on its level only.
     let mut levels = vec![Hash::leaf(b"the same entry")];
