@@ -72,6 +72,9 @@ pub(crate) fn publish(storage: &dyn Storage) -> Result<(), LogError> {
         }
         let to = format!("{}/{}", tile::BLOB, group.name);
         storage.make_folders(&to)?;
+        // A folder whose own name may be lost is no place to move anything to.
+        storage.settle(tile::BLOB)?;
+        storage.settle("")?;
         for blob in storage.items(&from, NAMES_MAX)? {
             let name = &blob.name;
             storage.move_to(&format!("{from}/{name}"), &format!("{to}/{name}"))?;

@@ -4,12 +4,16 @@
 //!
 //! Not here: files. The same edge serves the one who writes tiles and those who compare them.
 
+use crate::error::LogError;
 use crate::hash::Hash;
 use crate::tile::{Kind, Tile, WIDTH};
 use crate::tree::{Frontier, Node, root_of};
 
 /// Levels of the tree that one tile spans: 256 = 2^8 hashes.
 const LEVELS_PER_TILE: u8 = 8;
+
+/// What is done with a tile that is full.
+pub(crate) type TakeTile<'a> = dyn FnMut(Tile, &[Hash]) -> Result<(), LogError> + 'a;
 
 /// The unfinished tiles of a tree of some size.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +29,7 @@ impl Edge {
     }
 
     /// Adds a leaf, and hands over each tile that it completes, the lowest first.
-    pub fn push<E>(
-        &mut self,
-        leaf: Hash,
-        full: &mut dyn FnMut(Tile, &[Hash]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn push(&mut self, leaf: Hash, full: &mut TakeTile<'_>) -> Result<(), LogError> {
         self.size += 1;
         let mut hash = leaf;
         for level in 0.. {
@@ -104,9 +104,10 @@ mod tests {
                 full += 1;
                 assert_eq!((tile.width, hashes.len()), (WIDTH, 256));
                 let Kind::Hashes(level) = tile.kind else { panic!("{tile:?}") };
-                if tile.end() == tile::hash_count(level, size) { Ok(()) } else { Err(tile) }
+                assert_eq!(tile.end(), tile::hash_count(level, size));
+                Ok(())
             });
-            assert_eq!(seen, Ok(()));
+            assert!(seen.is_ok());
             frontier.append(leaf);
             if size.is_multiple_of(97) || size.is_multiple_of(256) || size > 69_990 {
                 assert_eq!(edge.root(), frontier.root(), "size {size}");

@@ -82,7 +82,6 @@ pub(crate) fn said(head: Option<LastSigned>) -> String {
 /// Publishes a signed head: first among all heads, then as the newest.
 pub(crate) fn publish(storage: &dyn Storage, size: u64, note: &str) -> Result<(), LogError> {
     storage.make_folders(tile::CHECKPOINTS)?;
-    storage.settle("")?;
     storage.replace(&tile::checkpoint(size), note.as_bytes())?;
     storage.replace(tile::CHECKPOINT, note.as_bytes())
 }

@@ -18,6 +18,7 @@ pub mod receipt;
 pub mod error;
 pub mod tile;
 pub mod storage;
+pub mod disk;
 pub mod bundle;
 mod journal;
 mod edge;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::check::{TreeCheck, compare_head};
 use crate::checkpoint::Head;
+use crate::disk::Disk;
 use crate::edge::Edge;
 use crate::error::LogError;
 use crate::hash::{HASH_BYTES, Hash};
@@ -18,7 +19,7 @@ use crate::journal::JournalReader;
 use crate::note::NOTE_BYTES_MAX;
 use crate::proof;
 use crate::records::{Attachments, RecordRef, Records};
-use crate::storage::{Disk, Storage};
+use crate::storage::Storage;
 use crate::tile::{self, WIDTH};
 use crate::tree::{Node, root_of};
 use crate::{blobs, heads};

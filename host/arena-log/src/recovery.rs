@@ -266,7 +266,10 @@ fn publish_again(
     let in_order = heads::read_signed(storage, &tile::checkpoint(head.size), vkey)?;
     let newest = heads::read_signed(storage, tile::CHECKPOINT, vkey)?;
     if in_order.as_ref() == Some(head) && newest.as_ref() == Some(head) {
-        return Ok(());
+        // They may have been put into place by a process that failed before it synced the
+        // folders, and nothing that follows needs to write here again.
+        storage.settle(tile::CHECKPOINTS)?;
+        return storage.settle("");
     }
     // The file may be visible without being durable: the process before this one may have
     // failed right after it was put into place.

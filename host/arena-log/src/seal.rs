@@ -192,13 +192,25 @@ impl<'a> Batch<'a> {
     }
 
     fn sync_files(&mut self) -> Result<(), LogError> {
+        if self.sync_everything()? {
+            self.files.clear();
+            return Ok(());
+        }
         for (path, mut sink) in self.files.drain(..) {
             sink.sync().map_err(|error| self.storage.error("sync", &path, error))?;
         }
         Ok(())
     }
 
+    fn sync_everything(&self) -> Result<bool, LogError> {
+        let synced = self.storage.sync_everything();
+        synced.map_err(|error| self.storage.error("sync", tile::TILE, error))
+    }
+
     fn sync(mut self) -> Result<(), LogError> {
+        if self.sync_everything()? {
+            return Ok(());
+        }
         self.sync_files()?;
         self.folders.iter().rev().try_for_each(|folder| self.storage.settle(folder))
     }

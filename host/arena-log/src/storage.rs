@@ -1,18 +1,12 @@
 //! The disk under a log: files and folders by paths relative to the log's folder.
 //!
-//! Only regular files are opened and only real folders walked through: a link or a pipe that
-//! someone has put into the folder is refused, wherever in the path it lies. The trait is the
-//! seam at which tests put a disk that fails.
+//! The trait is the seam at which tests put a disk that fails. What is built on it here reads
+//! with bounds, and puts small files into place whole or not at all.
 //!
-//! Not here: what is written, and in which order.
+//! Not here: real files (`disk`); what is written, and in which order (`writer`).
 
-use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, Read, Seek, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
 
 use crate::error::LogError;
 use crate::tile;
@@ -106,6 +100,15 @@ pub trait Storage: Send + Sync {
     /// The system could not.
     fn sync_folder(&self, path: &str) -> io::Result<()>;
 
+    /// Makes everything durable at once, if that can be vouched for. Where the answer is
+    /// false, files and folders must be synced one by one.
+    ///
+    /// # Errors
+    /// The system could not. What was lost is not known.
+    fn sync_everything(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Lists a folder in the order of the names; `None` when it holds more than `most`.
     ///
     /// # Errors
@@ -118,209 +121,6 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when another process holds it.
     fn lock(&self, path: &str) -> io::Result<Box<dyn Sink>>;
-}
-
-/// A folder on a real disk.
-#[derive(Debug)]
-pub struct Disk {
-    root: OwnedFd,
-    folder: PathBuf,
-}
-
-impl Disk {
-    /// Takes up a folder that is there.
-    ///
-    /// # Errors
-    /// It is not there, or is no folder.
-    pub fn open(folder: &Path) -> Result<Disk, LogError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::open(folder, flags, Mode::empty()) {
-            Ok(root) => Ok(Disk { root, folder: folder.to_owned() }),
-            Err(Errno::NOENT | Errno::NOTDIR) => Err(LogError::Missing { path: folder.to_owned() }),
-            Err(errno) => {
-                let source = errno.into();
-                Err(LogError::Io { doing: "open", path: folder.to_owned(), source })
-            }
-        }
-    }
-
-    /// Creates the folder, durably, where it does not exist.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub fn create(folder: &Path) -> Result<Disk, LogError> {
-        if !folder.exists() {
-            let made = make_durable_folder(folder);
-            let error = |source| LogError::Io { doing: "create", path: folder.to_owned(), source };
-            made.map_err(error)?;
-        }
-        Disk::open(folder)
-    }
-
-    /// Opens `path`, walking from folder to folder without following a link.
-    fn open_at(&self, path: &str, flags: OFlags) -> io::Result<File> {
-        let (folder, name) = self.parent(path)?;
-        let folder = folder.as_ref().unwrap_or(&self.root);
-        // A pipe without a writer would block whoever opens it.
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
-        let opened = rustix::fs::openat(folder, name, flags, mode).map_err(unlinked)?;
-        let file = File::from(opened);
-        if !file.metadata()?.is_file() {
-            return Err(special());
-        }
-        Ok(file)
-    }
-
-    /// Opens the folder that holds `path`; `None` is the root.
-    fn parent<'a>(&self, path: &'a str) -> io::Result<(Option<OwnedFd>, &'a str)> {
-        match path.rsplit_once('/') {
-            None => Ok((None, path)),
-            Some((folder, name)) => Ok((Some(self.open_folder(folder)?), name)),
-        }
-    }
-
-    fn open_folder(&self, path: &str) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut folder = None;
-        for part in path.split('/') {
-            assert!(!matches!(part, "" | "." | ".."), "paths are computed from numbers and hashes");
-            let at = folder.as_ref().unwrap_or(&self.root);
-            let opened = rustix::fs::openat(at, part, flags, Mode::empty());
-            folder = Some(opened.map_err(unlinked)?);
-        }
-        folder.ok_or_else(special)
-    }
-}
-
-impl Storage for Disk {
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn open(&self, path: &str) -> io::Result<Box<dyn Source>> {
-        Ok(Box::new(self.open_at(path, OFlags::RDONLY)?))
-    }
-
-    fn create(&self, path: &str) -> io::Result<Box<dyn Sink>> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        Ok(Box::new(self.open_at(path, flags)?))
-    }
-
-    fn create_folder(&self, path: &str) -> io::Result<()> {
-        let (folder, name) = self.parent(path)?;
-        let folder = folder.as_ref().unwrap_or(&self.root);
-        // What is withheld is for its owner alone.
-        let mode = if path == tile::PRIVATE { 0o700 } else { 0o777 };
-        match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(mode)) {
-            Ok(()) => Ok(()),
-            Err(Errno::EXIST) => self.open_folder(path).map(drop),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let (from_folder, from_name) = self.parent(from)?;
-        let (to_folder, to_name) = self.parent(to)?;
-        let from_folder = from_folder.as_ref().unwrap_or(&self.root);
-        let to_folder = to_folder.as_ref().unwrap_or(&self.root);
-        Ok(rustix::fs::renameat(from_folder, from_name, to_folder, to_name)?)
-    }
-
-    fn remove(&self, path: &str) -> io::Result<()> {
-        let (folder, name) = self.parent(path)?;
-        let folder = folder.as_ref().unwrap_or(&self.root);
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
-    }
-
-    fn remove_folder(&self, path: &str) -> io::Result<()> {
-        let (folder, name) = self.parent(path)?;
-        let folder = folder.as_ref().unwrap_or(&self.root);
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
-    }
-
-    fn sync_folder(&self, path: &str) -> io::Result<()> {
-        if path.is_empty() {
-            return Ok(rustix::fs::fsync(&self.root)?);
-        }
-        File::from(self.open_folder(path)?).sync_all()
-    }
-
-    fn list(&self, path: &str, most: usize) -> io::Result<Option<Vec<Item>>> {
-        let opened = if path.is_empty() { None } else { Some(self.open_folder(path)?) };
-        let folder = opened.as_ref().unwrap_or(&self.root);
-        let mut items = Vec::new();
-        for item in Dir::read_from(folder)? {
-            let item = item?;
-            if matches!(item.file_name().to_bytes(), b"." | b"..") {
-                continue;
-            }
-            if items.len() == most {
-                return Ok(None);
-            }
-            let mut found = item.file_type();
-            if found == FileType::Unknown {
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                let stat = rustix::fs::statat(folder, item.file_name(), flags)?;
-                found = FileType::from_raw_mode(stat.st_mode);
-            }
-            let name = item.file_name().to_str();
-            let kind = match found {
-                FileType::RegularFile if name.is_ok() => ItemKind::File,
-                FileType::Directory if name.is_ok() => ItemKind::Folder,
-                _ => ItemKind::Special,
-            };
-            let name = item.file_name().to_string_lossy().into_owned();
-            items.push(Item { name, kind });
-        }
-        items.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Some(items))
-    }
-
-    fn lock(&self, path: &str) -> io::Result<Box<dyn Sink>> {
-        let file = self.open_at(path, OFlags::RDWR | OFlags::CREATE)?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
-            TryLockError::Error(error) => error,
-        })?;
-        Ok(Box::new(file))
-    }
-}
-
-impl Sink for File {
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
-    }
-}
-
-impl Source for File {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-}
-
-/// Creates a folder and whatever is missing above it, and makes the new names durable.
-fn make_durable_folder(folder: &Path) -> io::Result<()> {
-    let missing = folder.ancestors().take_while(|at| !at.as_os_str().is_empty() && !at.exists());
-    let missing: Vec<&Path> = missing.collect();
-    fs::create_dir_all(folder)?;
-    for made in missing {
-        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
-}
-
-fn special() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is a link or no regular file")
-}
-
-/// What the system says of a link that is not followed, or of a file in a folder's place.
-fn unlinked(errno: Errno) -> io::Error {
-    match errno {
-        Errno::LOOP | Errno::NOTDIR | Errno::ISDIR | Errno::NXIO => special(),
-        errno => errno.into(),
-    }
 }
 
 /// Bytes fetched from a file at once.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::blobs::{self, Visibility};
 use crate::bundle::{ATTACHMENT_BYTES_MAX, ENTRY_BYTES_MAX};
 use crate::checkpoint::{Head, HeadError};
+use crate::disk::Disk;
 use crate::edge::Edge;
 use crate::error::LogError;
 use crate::hash::Hash;
@@ -21,7 +22,7 @@ use crate::key::SigningKey;
 use crate::note::Vkey;
 use crate::recovery::{self, Reopened};
 use crate::seal;
-use crate::storage::{Disk, ItemKind, Sink, Storage};
+use crate::storage::{ItemKind, Sink, Storage};
 use crate::tile::{self, WIDTH};
 use crate::tree::Frontier;
 

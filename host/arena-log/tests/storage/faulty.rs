@@ -46,6 +46,8 @@ struct State {
     durable: Vec<Inode>,
     pending: Vec<Pending>,
     is_locked: bool,
+    /// Whether all can be synced at once.
+    syncs_everything: bool,
     fault: Option<(u64, Fault)>,
     is_stopped: bool,
     /// For each operation whether it changes anything.
@@ -78,6 +80,12 @@ impl FaultyDisk {
             file.write_all(bytes).expect("no fault is set");
         }
         disk
+    }
+
+    /// Lets everything be synced at once.
+    pub fn that_syncs_everything(self) -> FaultyDisk {
+        self.state().syncs_everything = true;
+        self
     }
 
     pub fn storage(&self) -> Arc<dyn Storage> {
@@ -126,7 +134,7 @@ impl FaultyDisk {
                 }
                 whole => whole,
             };
-            if drawn == 1 || drawn % 3 != 0 {
+            if drawn == 1 || !drawn.is_multiple_of(3) {
                 state.make_durable(&pending);
             }
         }
@@ -409,6 +417,23 @@ impl Storage for FaultyDisk {
         let folder = state.folder(path)?;
         state.sync_folder(folder);
         finish(fails)
+    }
+
+    fn sync_everything(&self) -> io::Result<bool> {
+        let mut state = self.state();
+        if !state.syncs_everything {
+            return Ok(false);
+        }
+        let begun = state.begin(true);
+        if begun.is_err() && !state.is_stopped {
+            state.pending.retain(|pending| !places(pending).is_empty());
+        }
+        let fails = begun?;
+        for pending in std::mem::take(&mut state.pending) {
+            state.make_durable(&pending);
+        }
+        finish(fails)?;
+        Ok(true)
     }
 
     fn list(&self, path: &str, most: usize) -> io::Result<Option<Vec<Item>>> {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use arena_log::disk::Disk;
 use arena_log::hash::Hash;
 use arena_log::key::SigningKey;
 use arena_log::reader::{Access, LogReader};
 use arena_log::records::RecordRef;
-use arena_log::storage::{Disk, ItemKind, Storage};
+use arena_log::storage::{ItemKind, Storage};
 use arena_log::tree::Frontier;
 use arena_log::writer::{LogSettings, LogWriter, Record};
 
