@@ -6,8 +6,9 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use arena_log::disk::Disk;
 use arena_log::error::LogError;
-use arena_log::storage::{Disk, Item, Storage};
+use arena_log::storage::{Item, Storage};
 
 use crate::verdict::Finding;
 

@@ -232,17 +232,28 @@ pub(crate) fn settle(mut verdicts: Verdicts) -> Vec<Step> {
 }
 
 /// Returns the verdict of a step that stands on some of the earlier ones.
-pub(crate) fn stand(own: Verdict, grounds: &[&str], earlier: &[Step]) -> Verdict {
-    let mut standing = earlier.iter().filter(|step| grounds.contains(&step.id));
-    let unsound = standing.clone().find(|step| step.verdict.is_failed());
-    if let Some(step) = unsound {
-        return not_checked(format!("step `{}` failed", step.id));
+pub(crate) fn stand(own: Verdict, grounds: &[&'static str], earlier: &[Step]) -> Verdict {
+    if let Some(failed) = grounds.iter().find_map(|id| failed_under(id, earlier)) {
+        return not_checked(format!("step `{failed}` failed"));
     }
+    let mut standing = earlier.iter().filter(|step| grounds.contains(&step.id));
     match standing.find(|step| !step.verdict.is_verified()) {
         // What is not whole can still be wrong.
         Some(step) if own.is_verified() => {
             not_checked(format!("step `{}` was not checked", step.id))
         }
         _ => own,
+    }
+}
+
+/// Returns the failed step because of which a step says nothing: itself or one below it.
+fn failed_under(id: &'static str, steps: &[Step]) -> Option<&'static str> {
+    let step = steps.iter().find(|step| step.id == id)?;
+    match step.verdict {
+        Verdict::Failed { .. } => Some(id),
+        Verdict::Verified { .. } => None,
+        Verdict::NotChecked { .. } => {
+            grounds(id).iter().find_map(|below| failed_under(below, steps))
+        }
     }
 }

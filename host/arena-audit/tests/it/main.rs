@@ -1,0 +1,7 @@
+//! Tests of the audit: an honest log, and what a hostile hand can do to one.
+
+mod honest;
+mod players;
+mod verdicts;
+mod forged;
+mod tampered;
