@@ -65,23 +65,29 @@ pub(crate) fn publish(storage: &dyn Storage) -> Result<(), LogError> {
     if groups.is_empty() {
         return Ok(());
     }
-    for group in groups {
+    for group in &groups {
         let from = format!("{}/{}", tile::PRIVATE_BLOB, group.name);
         if group.kind != ItemKind::Folder {
             return Err(LogError::UnexpectedFile { path: storage.shown(&from) });
         }
+        storage.make_folders(&format!("{}/{}", tile::BLOB, group.name))?;
+    }
+    // A folder whose own name may be lost is no place to move anything to.
+    storage.settle(tile::BLOB)?;
+    storage.settle("")?;
+    for group in groups {
+        let from = format!("{}/{}", tile::PRIVATE_BLOB, group.name);
         let to = format!("{}/{}", tile::BLOB, group.name);
-        storage.make_folders(&to)?;
-        // A folder whose own name may be lost is no place to move anything to.
-        storage.settle(tile::BLOB)?;
-        storage.settle("")?;
         for blob in storage.items(&from, NAMES_MAX)? {
-            let name = &blob.name;
-            storage.move_to(&format!("{from}/{name}"), &format!("{to}/{name}"))?;
+            let path = format!("{from}/{}", blob.name);
+            let hash = Hash::from_hex(&blob.name);
+            if hash.is_none_or(|hash| tile::blob_in(tile::PRIVATE_BLOB, &hash) != path) {
+                return Err(LogError::UnexpectedFile { path: storage.shown(&path) });
+            }
+            storage.move_to(&path, &format!("{to}/{}", blob.name))?;
         }
         storage.settle(&to)?;
         storage.settle(&from)?;
     }
-    storage.settle(tile::BLOB)?;
-    storage.settle("")
+    Ok(())
 }
