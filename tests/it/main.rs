@@ -17,3 +17,4 @@ mod model_failures;
 mod negmas;
 mod resume;
 mod tidy;
+mod verifiers;

@@ -9,4 +9,3 @@ mod checkpoints;
 mod policies;
 mod receipts;
 mod published;
-mod verifiers;

@@ -1,6 +1,13 @@
 //! Programs that we did not write accept what this crate writes: the note reader and the tile
 //! reader of Cloudflare's `azul`, ports of the ones behind Go's checksum database.
 
+#![cfg(test)]
+
+// The sample log and keys of the tests of our own formats, which use more of it.
+#[allow(dead_code)]
+#[path = "../../../host/arena-log/tests/formats/sample.rs"]
+mod sample;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
