@@ -2,9 +2,15 @@
 //!
 //! Not here: what the commands do (`commands`).
 
+pub mod audit;
+pub mod log;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cli::audit::AuditArgs;
+use crate::cli::log::{LogCommand, SUBMIT_HELP, SubmitArgs};
 
 /// What every help page ends with.
 const EXIT_CODES: &str = "\
@@ -40,6 +46,14 @@ pub enum Command {
     /// Look at catalogs of items
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Check a published tournament, offline and without trusting its organiser
+    Audit(AuditArgs),
+    /// Make keys, show, prove, cosign and export signed logs
+    #[command(subcommand)]
+    Log(LogCommand),
+    /// Sign a statement about an agent, to enter it into a tournament
+    #[command(after_help = SUBMIT_HELP)]
+    Submit(SubmitArgs),
     /// Compile a component from stdin to stdout, in the child process that may be killed
     #[command(hide = true)]
     CompileWorker,

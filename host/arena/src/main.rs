@@ -5,6 +5,7 @@
 //!
 //! Not here: any rule, score or statistic (`arena_core`).
 
+mod advance;
 mod cli;
 mod clock;
 mod commands;
@@ -15,21 +16,27 @@ mod examination;
 mod files;
 mod inputs;
 mod interrupt;
+mod matches;
 mod opponents;
+mod outputs;
 mod preparation;
 mod progress;
 mod reading;
+mod reexecution;
 mod render;
+mod replays;
 mod results;
 mod sandbox;
 mod screen;
 mod secrets;
 mod submissions;
+mod trust;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::cli::log::LogCommand;
 use crate::cli::{AgentCommand, CatalogCommand, Cli, Command, TournamentCommand};
 use crate::error::{CliError, EXIT_OK};
 
@@ -64,7 +71,22 @@ fn dispatch(command: &Command) -> Result<u8, CliError> {
         Command::Agent(AgentCommand::List(args)) => done(commands::agent_list::run(args)),
         Command::Catalog(CatalogCommand::Import(args)) => done(commands::catalog_import::run(args)),
         Command::Catalog(CatalogCommand::Show(args)) => done(commands::catalog_show::run(args)),
+        Command::Audit(args) => commands::audit::run(args),
+        Command::Log(command) => done(log(command)),
+        Command::Submit(args) => done(commands::submit::run(args)),
         Command::CompileWorker => unreachable!("the worker is served before any command"),
+    }
+}
+
+fn log(command: &LogCommand) -> Result<(), CliError> {
+    match command {
+        LogCommand::Keygen(args) => commands::log_keygen::run(args),
+        LogCommand::Show(args) => commands::log_show::run(args),
+        LogCommand::Prove(args) => commands::log_prove::run(args),
+        LogCommand::Witness(args) => commands::log_witness::run(args),
+        LogCommand::Export(args) => commands::log_export::run(args),
+        #[cfg(feature = "index")]
+        LogCommand::Index(args) => commands::log_index::run(args),
     }
 }
 

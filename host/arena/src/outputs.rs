@@ -73,9 +73,7 @@ impl Output {
     /// # Errors
     /// It cannot be written there.
     pub fn begin(path: &Path, readers: Readers) -> Result<Output, CliError> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new = path.with_file_name(name);
+        let new = beside(path);
         let opened = match fs::remove_file(&new) {
             // What an earlier run left when it was killed was never finished.
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -113,6 +111,26 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// Returns the name under which a file is written that will take the name `path`.
+pub fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+/// Gives a file that was written [`beside`] its name, once it is on the disk.
+///
+/// # Errors
+/// It cannot be named.
+pub fn name(new: &Path, path: &Path) -> Result<(), CliError> {
+    let synced = File::open(new).and_then(|file| file.sync_all());
+    let named = synced.and_then(|()| fs::rename(new, path)).and_then(|()| sync_folder(path));
+    named.map_err(|error| {
+        let failed = format!("cannot write `{}`", path.display());
+        CliError::Infrastructure(Complaint::new(failed, error))
+    })
 }
 
 fn fill_new(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {

@@ -41,6 +41,10 @@ pub struct AuditArgs {
     /// A signed head that you kept from earlier, which the log must continue; may be repeated
     #[arg(long, value_name = "HEADFILE")]
     pub held: Vec<PathBuf>,
+    /// The verifier key of an agent's author, which its submission must be signed with; may be
+    /// repeated
+    #[arg(long, value_name = "AGENT=VKEY|FILE", value_parser = parse_author)]
+    pub author: Vec<Author>,
     /// AmazonHistoryPrice folder, to compare the log's catalog with
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
@@ -143,6 +147,24 @@ pub struct TrustArgs {
     /// A policy file: which log, which witnesses, and how many of them
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+}
+
+/// Whose signature an agent's submission must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The agent's name.
+    pub agent: String,
+    /// The verifier key, or a file that holds it.
+    pub key: String,
+}
+
+fn parse_author(text: &str) -> Result<Author, String> {
+    match text.split_once('=') {
+        Some((agent, key)) if !agent.is_empty() && !key.is_empty() => {
+            Ok(Author { agent: agent.to_owned(), key: key.to_owned() })
+        }
+        _ => Err("needs `AGENT=VKEY` or `AGENT=FILE`".to_owned()),
+    }
 }
 
 /// Which matches are run again.

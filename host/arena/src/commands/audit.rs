@@ -1,0 +1,208 @@
+//! `arena audit`: checks a published tournament offline, step by step.
+//!
+//! Exit code 0 only if everything that was asked for is verified.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use arena_audit::{Audit, AuditOptions, Verdict};
+use arena_core::catalog::Catalog;
+use arena_log::note::{NOTE_BYTES_MAX, Vkey};
+use arena_log::policy::Policy;
+use serde_json::json;
+
+use crate::advance::Advance;
+use crate::cli::audit::{AuditArgs, AuditCommand, Choice};
+use crate::commands::{audit_diff, audit_receipt};
+use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
+use crate::escape::escape;
+use crate::render::audit as render;
+use crate::render::transcript::count;
+use crate::screen::{self, Paint, Tone};
+use crate::{files, inputs, reexecution, trust};
+
+/// The step that is only taken where it is asked for.
+const REEXECUTION: &str = "re-execution";
+/// The step that needs the source of the items, where they are not generated.
+const CATALOG: &str = "catalog";
+
+/// Audits, prints, and returns 0 or 1.
+///
+/// # Errors
+/// Whom to believe is not known, a file cannot be read, there is no log, or the machine failed.
+pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
+    match &args.command {
+        Some(AuditCommand::Diff(args)) => return audit_diff::run(args),
+        Some(AuditCommand::Receipt(args)) => return audit_receipt::run(args),
+        None => {}
+    }
+    let log = args.log.as_deref().expect("the command line asks for a log");
+    let policy = trust::policy(&args.trust, log)?;
+    let held = held(args)?;
+    let authors = authors(args)?;
+    let catalog = args.catalog.as_deref().map(inputs::amazon).transpose()?;
+    check_folder(log)?;
+    let mut audit = check(log, &policy, &held, &authors, catalog.as_ref());
+    if let Some(choice) = args.reexecute {
+        let verdict = reexecution::run(log, &audit, choice, workers(args))?;
+        audit.conclude_reexecution(verdict);
+    }
+    let unasked = unasked(args);
+    let is_verified = audit.is_verified_without(&unasked);
+    match args.json {
+        true => print_json(&audit, &unasked, is_verified)?,
+        false => print(args, log, &audit, is_verified)?,
+    }
+    Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
+}
+
+fn held(args: &AuditArgs) -> Result<Vec<Vec<u8>>, CliError> {
+    let read = |path: &std::path::PathBuf| files::read(path, NOTE_BYTES_MAX as u64);
+    args.held.iter().map(|path| read(path).map_err(CliError::Input)).collect()
+}
+
+fn authors(args: &AuditArgs) -> Result<Vec<(String, Vkey)>, CliError> {
+    let read =
+        args.author.iter().map(|author| Ok((author.agent.clone(), trust::vkey(&author.key)?)));
+    read.collect()
+}
+
+fn workers(args: &AuditArgs) -> NonZeroUsize {
+    match args.workers.map(usize::from).and_then(NonZeroUsize::new) {
+        Some(workers) => workers,
+        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    }
+}
+
+/// A folder that is none cannot fail a step: nothing can be said of it at all.
+fn check_folder(log: &Path) -> Result<(), CliError> {
+    let failed = || format!("cannot audit `{}`", log.display());
+    let hint = "name the folder that the organiser published";
+    match std::fs::read_dir(log) {
+        Err(error) => Err(CliError::Input(Complaint::new(failed(), error).hint(hint))),
+        Ok(_) if log.join(arena_log::tile::CHECKPOINT).symlink_metadata().is_err() => {
+            let fact = "it holds no `checkpoint`, so it is no log";
+            Err(CliError::Input(Complaint::new(failed(), fact).hint(hint)))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn check(
+    log: &Path,
+    policy: &Policy,
+    held: &[Vec<u8>],
+    authors: &[(String, Vkey)],
+    catalog: Option<&Catalog>,
+) -> Audit {
+    let options = AuditOptions { policy, held, authors, catalog };
+    let mut advance = Advance::new("checked", "entry", 0);
+    arena_audit::audit(log, &options, &mut |progress| {
+        advance.show(progress.entries_done, progress.entry_count);
+    })
+}
+
+/// Returns the steps that may stay unchecked, because nobody asked for them.
+fn unasked(args: &AuditArgs) -> Vec<&'static str> {
+    let mut unasked = Vec::new();
+    if args.reexecute.is_none() {
+        unasked.push(REEXECUTION);
+    }
+    if args.catalog.is_none() {
+        unasked.push(CATALOG);
+    }
+    unasked
+}
+
+fn print_json(audit: &Audit, unasked: &[&str], is_verified: bool) -> Result<(), CliError> {
+    let head = audit.opened.as_ref().map(|opened| {
+        let cosigned = opened.cosigned.iter();
+        let cosigned = cosigned.map(|by| json!({ "witness": by.witness, "time": by.time }));
+        json!({
+            "origin": opened.head.origin,
+            "size": opened.head.size,
+            "root": opened.head.root.to_string(),
+            "vkey": opened.log.to_string(),
+            "cosigned": cosigned.collect::<Vec<_>>(),
+        })
+    });
+    screen::json(&json!({
+        "verified": is_verified,
+        "not_asked_for": unasked,
+        "head": head,
+        "tournament": audit.tournament.map(|id| id.to_string()),
+        "steps": render::to_json(&audit.steps),
+        "limits": audit.limits,
+    }))
+}
+
+fn print(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool) -> Result<(), CliError> {
+    let paint = Paint::of_stdout();
+    let mut text = heading(log, audit);
+    text.push_str(&render::steps(&audit.steps, paint));
+    text.push_str(&format!("\n{}\n", paint.paint(Tone::Bold, "No offline audit can show:")));
+    for limit in audit.limits {
+        text.push_str(&format!("  - {limit}\n"));
+    }
+    text.push('\n');
+    text.push_str(&verdict(args, log, audit, is_verified, paint));
+    screen::results(&text)
+}
+
+fn heading(log: &Path, audit: &Audit) -> String {
+    let mut text = format!("audit of {}\n", log.display());
+    if let Some(head) = audit.head() {
+        let (origin, entries) = (escape(&head.origin), count(head.size, "entry"));
+        text.push_str(&format!(
+            "  log         {origin}\n  head        {entries}, root {}\n",
+            head.root
+        ));
+    }
+    if let Some(opened) = &audit.opened
+        && !opened.cosigned.is_empty()
+    {
+        let names: Vec<String> = opened.cosigned.iter().map(|by| escape(&by.witness)).collect();
+        text.push_str(&format!("  witnesses   {}\n", names.join(", ")));
+    }
+    if let Some(tournament) = audit.tournament {
+        text.push_str(&format!("  tournament  {tournament}\n"));
+    }
+    text
+}
+
+/// Says in a line what all of it means, and in another what to do next.
+fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool, paint: Paint) -> String {
+    let of = |wanted: fn(&Verdict) -> bool| -> Vec<&str> {
+        audit.steps.iter().filter(|step| wanted(&step.verdict)).map(|step| step.id).collect()
+    };
+    let failed = of(Verdict::is_failed);
+    let unchecked = of(|verdict| matches!(verdict, Verdict::NotChecked { .. }));
+    let (steps, log) = (count(audit.steps.len() as u64, "step"), log.display());
+    if !failed.is_empty() {
+        let line = format!("verdict: FAILED: {}", failed.join(", "));
+        return format!(
+            "{}\nnext: do not rely on this log; keep a copy of it and show it to the organiser and \
+             to others who hold the log\n",
+            paint.paint(Tone::Bad, &line)
+        );
+    }
+    if !is_verified {
+        let line = format!("verdict: NOT VERIFIED: not checked are {}", unchecked.join(", "));
+        return format!(
+            "{}\nnext: read above why, and audit again when that can be checked\n",
+            paint.paint(Tone::Note, &line)
+        );
+    }
+    let but = match unchecked.is_empty() {
+        true => format!("all {steps}"),
+        false => format!("all that was asked for; not checked are {}", unchecked.join(", ")),
+    };
+    let line = paint.paint(Tone::Good, &format!("verdict: VERIFIED: {but}"));
+    let next = match args.reexecute {
+        Some(Choice::All) => {
+            format!("keep {log}/checkpoint, and name it with --held when you audit again")
+        }
+        _ => format!("arena audit {log} with --reexecute, which runs the agents again"),
+    };
+    format!("{line}\nnext: {next}\n")
+}

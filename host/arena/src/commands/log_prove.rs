@@ -1,0 +1,119 @@
+//! `arena log prove`: writes receipts, for whoever does not have the log.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use arena_core::entry::Entry;
+use arena_log::reader::LogReader;
+use arena_log::receipt::{FILE_SUFFIX, Receipt};
+
+use crate::cli::log::ProveArgs;
+use crate::error::{CliError, Complaint};
+use crate::outputs::{self, Readers};
+use crate::render::transcript::count;
+use crate::{reading, screen};
+
+/// Ending of the files of entries.
+pub const ENTRY_SUFFIX: &str = ".entry";
+/// Ending of the files of transcripts.
+pub const TRANSCRIPT_SUFFIX: &str = ".transcript";
+
+/// Writes a receipt with its entry and, where it is published, its transcript.
+///
+/// # Errors
+/// There is no log, it is damaged, it has no such entry, or a file exists.
+pub fn run(args: &ProveArgs) -> Result<(), CliError> {
+    let mut reader = reading::open(&args.log)?;
+    let wanted = match (args.entry, args.pair) {
+        (Some(index), _) => vec![(index, args.out.clone())],
+        (None, Some(pair)) => find_pair(args, &mut reader, pair)?,
+        (None, None) => unreachable!("the command line asks for an entry or a pair"),
+    };
+    let mut written = String::new();
+    for (index, out) in &wanted {
+        let files = prove(args, &mut reader, *index, out)?;
+        written.push_str(&format!("entry {index}: {}\n", files.join(", ")));
+    }
+    let receipt = with_suffix(&wanted[0].1, FILE_SUFFIX);
+    let receipt = receipt.display();
+    screen::results(&format!("{written}next: arena audit receipt {receipt} --key VKEY\n"))
+}
+
+/// Finds the entries of a pair's matches, and names the files of their receipts.
+fn find_pair(
+    args: &ProveArgs,
+    reader: &mut LogReader,
+    pair_index: u64,
+) -> Result<Vec<(u64, PathBuf)>, CliError> {
+    let size = reader.head().size;
+    let mut found = Vec::new();
+    loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) if record.index < size => record,
+            Ok(_) => break,
+            Err(error) => return Err(reading::complain(&args.log, &error)),
+        };
+        let index = record.index;
+        let entry = Entry::decode(record.entry)
+            .map_err(|error| reading::complain(&args.log, &format!("entry {index}: {error}")))?;
+        let Entry::Match(played) = entry else { continue };
+        if played.pair_index == pair_index && args.leg.is_none_or(|leg| leg == played.leg) {
+            let out = match args.leg {
+                Some(_) => args.out.clone(),
+                None => with_suffix(&args.out, &format!("-leg-{}", played.leg)),
+            };
+            found.push((index, out));
+        }
+        // A pair has two matches, and they are neighbours.
+        if found.len() == 2 || (args.leg.is_some() && found.len() == 1) {
+            break;
+        }
+    }
+    if found.is_empty() {
+        let fact = format!("it is not among the {} that are signed", count(size, "entry"));
+        let failed = format!("cannot prove pair {pair_index}");
+        return Err(CliError::Config(Complaint::new(failed, fact)));
+    }
+    Ok(found)
+}
+
+/// Writes the files of one receipt and returns their names.
+fn prove(
+    args: &ProveArgs,
+    reader: &mut LogReader,
+    index: u64,
+    out: &Path,
+) -> Result<Vec<String>, CliError> {
+    let size = reader.head().size;
+    if index >= size {
+        let fact = format!("the log has {} signed, counted from 0", count(size, "entry"));
+        return Err(CliError::Config(Complaint::new(format!("cannot prove entry {index}"), fact)));
+    }
+    let fails = |error: arena_log::error::LogError| reading::complain(&args.log, &error);
+    let is_withheld = reader.is_withheld();
+    let record = reader.get(index).map_err(fails)?;
+    let entry = record.entry.to_vec();
+    let transcript = record.attachment.filter(|bytes| !bytes.is_empty()).map(<[u8]>::to_vec);
+    let proof = reader.inclusion_proof(index).map_err(fails)?;
+    let checkpoint = String::from_utf8(reader.checkpoint_bytes().to_vec())
+        .expect("a head that was read is text");
+    let receipt = Receipt { extra: None, index, proof, checkpoint };
+    let mut files = vec![(FILE_SUFFIX, receipt.to_string().into_bytes()), (ENTRY_SUFFIX, entry)];
+    // What is private, because the log is not closed, is nobody's but the organiser's.
+    let is_public = !is_withheld && args.log.join(arena_log::tile::ATTACHMENT).is_dir();
+    files.extend(transcript.filter(|_| is_public).map(|bytes| (TRANSCRIPT_SUFFIX, bytes)));
+    let mut names = Vec::with_capacity(files.len());
+    for (suffix, bytes) in files {
+        let path = with_suffix(out, suffix);
+        outputs::create(&path, &bytes, Readers::Anyone)?;
+        names.push(path.display().to_string());
+    }
+    Ok(names)
+}
+
+/// Appends to the last part of a path.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
