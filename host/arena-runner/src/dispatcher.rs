@@ -6,12 +6,14 @@
 //! Not here: playing (`worker`), and what an old log holds (`opening`, `resume`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_core::entry::{Close, Entry, Reveal};
+use arena_log::storage::Storage;
 use arena_log::writer::{LogWriter, Record};
 
 use crate::board::{Board, POLL};
@@ -39,15 +41,16 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Voided pairs that are told between two reports of progress.
 const VOIDS_TOLD_MAX: u32 = 16;
 
-/// Plays the job. See [`crate::run`].
+/// Plays the job. See [`crate::run_on`].
 pub fn run(
     job: &Job<'_, '_>,
+    identity: &Identity,
+    storage: &Arc<dyn Storage>,
     stop: &AtomicBool,
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {
     let pair_count = job.schedule.pair_count();
-    let identity = Identity::of(job)?;
-    let unfinished = match opening::open(job, &identity)? {
+    let unfinished = match opening::open(job, identity, storage)? {
         Opened::Unfinished(unfinished) => unfinished,
         Opened::Finished(counts) => {
             let pairs_resumed = counts.pairs_done;
@@ -61,8 +64,8 @@ pub fn run(
     let pairs_resumed = counts.pairs_done;
     events(RunEvent::Started { pairs_done: pairs_resumed, pair_count });
     let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);
-    let failure = dispatcher.play(job, &identity, stop, start)?;
-    let status = dispatcher.finish(job, &identity, phase, failure)?;
+    let failure = dispatcher.play(job, identity, stop, start)?;
+    let status = dispatcher.finish(job, identity, phase, failure)?;
     let counts = dispatcher.counts;
     let summary = Summary { status, counts, pair_count, pairs_resumed };
     events(RunEvent::Finished(summary));

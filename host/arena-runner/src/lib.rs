@@ -23,6 +23,7 @@ pub mod reexecution;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arena_core::announcement::Announcement;
@@ -35,11 +36,14 @@ use arena_core::scenario::Role;
 use arena_core::schedule::Schedule;
 use arena_core::seat::Seat;
 use arena_log::checkpoint::Head;
+use arena_log::disk::Disk;
 use arena_log::hash::Hash;
 use arena_log::key::SigningKey;
+use arena_log::storage::Storage;
 
 use crate::error::RunError;
 use crate::event::{RunEvent, Summary};
+use crate::identity::Identity;
 
 /// Most worker threads.
 pub const WORKERS_MAX: usize = 1_024;
@@ -119,7 +123,7 @@ pub fn tournament_id(opening: &AnnouncementEntry) -> TournamentId {
 /// If announcement, opening, key, schedule and file do not belong together.
 pub fn announce(job: &Job<'_, '_>) -> Result<Head, RunError> {
     check(job)?;
-    opening::announce(job)
+    opening::announce(job, &disk(job)?)
 }
 
 /// Plays what the log in `job.out_dir` does not hold yet, closes the log, publishes what was
@@ -142,7 +146,30 @@ pub fn run(
     events: &mut dyn FnMut(RunEvent),
 ) -> Result<Summary, RunError> {
     check(job)?;
-    dispatcher::run(job, stop, events)
+    // Whatever is wrong with the job, it is wrong before there is a folder.
+    let identity = Identity::of(job)?;
+    dispatcher::run(job, &identity, &disk(job)?, stop, events)
+}
+
+/// Does what [`run`] does on any storage, in place of `job.out_dir`.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on(
+    job: &Job<'_, '_>,
+    storage: &Arc<dyn Storage>,
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(RunEvent),
+) -> Result<Summary, RunError> {
+    check(job)?;
+    dispatcher::run(job, &Identity::of(job)?, storage, stop, events)
+}
+
+fn disk(job: &Job<'_, '_>) -> Result<Arc<dyn Storage>, RunError> {
+    Ok(Arc::new(Disk::create(job.out_dir)?))
 }
 
 fn check(job: &Job<'_, '_>) -> Result<(), RunError> {

@@ -5,6 +5,8 @@
 //!
 //! Not here: what follows the opening (`resume` reads it, `dispatcher` writes it).
 
+use std::sync::Arc;
+
 use arena_core::announcement::{ANNOUNCEMENT_BYTES_MAX, Announcement};
 use arena_core::entry::{AnnouncementEntry, Entry};
 use arena_log::blobs::Visibility;
@@ -13,6 +15,7 @@ use arena_log::error::LogError;
 use arena_log::hash::Hash;
 use arena_log::reader::{Access, LogReader};
 use arena_log::recovery::Reopened;
+use arena_log::storage::Storage;
 use arena_log::writer::{LogSettings, LogWriter, Record};
 
 use crate::error::RunError;
@@ -43,13 +46,16 @@ pub struct Unfinished {
 }
 
 /// Signs the announcement. See [`crate::announce`].
-pub fn announce(job: &Job<'_, '_>) -> Result<Head, RunError> {
+pub fn announce(job: &Job<'_, '_>, storage: &Arc<dyn Storage>) -> Result<Head, RunError> {
     let opening = Entry::Announcement(job.opening.clone()).encode();
-    let Some(reopened) = reopen(job)? else {
-        return Ok(start(job, LogWriter::create(job.out_dir, settings(job))?, &opening)?.1);
+    let Some(reopened) = reopen(job, storage)? else {
+        let writer = LogWriter::create_on(Arc::clone(storage), settings(job))?;
+        return Ok(start(job, writer, &opening)?.1);
     };
     match reopened.records()?.next_record()? {
-        Some(record) if record.entry != opening => return Err(compare(job, record.entry)),
+        Some(record) if record.entry != opening => {
+            return Err(compare(job, storage, record.entry));
+        }
         _ => {}
     }
     match &reopened.signed {
@@ -62,12 +68,16 @@ pub fn announce(job: &Job<'_, '_>) -> Result<Head, RunError> {
 ///
 /// # Errors
 /// It cannot be read or written, is damaged, or is not this job's.
-pub fn open(job: &Job<'_, '_>, identity: &Identity) -> Result<Opened, RunError> {
-    let Some(reopened) = reopen(job)? else {
-        let writer = LogWriter::create(job.out_dir, settings(job))?;
+pub fn open(
+    job: &Job<'_, '_>,
+    identity: &Identity,
+    storage: &Arc<dyn Storage>,
+) -> Result<Opened, RunError> {
+    let Some(reopened) = reopen(job, storage)? else {
+        let writer = LogWriter::create_on(Arc::clone(storage), settings(job))?;
         return begin(job, identity, writer, 0);
     };
-    let compare_opening = |found: &[u8]| compare(job, found);
+    let compare_opening = |found: &[u8]| compare(job, storage, found);
     let progress = Progress::read(job, identity, &mut reopened.records()?, &compare_opening)?;
     let signed = reopened.signed.as_ref().map_or(0, |head| head.size);
     let opening_size = 1 + u64::from(identity.draw.is_some());
@@ -127,13 +137,13 @@ fn start(
 }
 
 /// Takes hold of the log, if there is one.
-fn reopen(job: &Job<'_, '_>) -> Result<Option<Reopened>, RunError> {
-    match LogWriter::open(job.out_dir, settings(job)) {
+fn reopen(job: &Job<'_, '_>, storage: &Arc<dyn Storage>) -> Result<Option<Reopened>, RunError> {
+    match LogWriter::open_on(Arc::clone(storage), settings(job)) {
         Ok(reopened) => Ok(Some(reopened)),
         Err(LogError::Missing { .. }) => Ok(None),
         // The key does not fit because the tournament does not: say in what.
         Err(error @ LogError::ForeignKey { .. }) => {
-            Err(compare_folder(job).unwrap_or(RunError::Log(error)))
+            Err(compare_folder(job, storage).unwrap_or(RunError::Log(error)))
         }
         Err(error) => Err(error.into()),
     }
@@ -147,19 +157,19 @@ fn settings(job: &Job<'_, '_>) -> LogSettings {
     }
 }
 
-/// Says how the log in the job's folder, which is of another key, differs from the job.
-fn compare_folder(job: &Job<'_, '_>) -> Option<RunError> {
-    let mut reader = LogReader::open(job.out_dir, Access::Owner).ok()?;
+/// Says how the log that is there, which is of another key, differs from the job's.
+fn compare_folder(job: &Job<'_, '_>, storage: &Arc<dyn Storage>) -> Option<RunError> {
+    let mut reader = LogReader::open_on(Arc::clone(storage), Access::Owner).ok()?;
     let record = reader.next_record().ok()??;
     let opening = Entry::Announcement(job.opening.clone()).encode();
-    (record.entry != opening).then(|| compare(job, record.entry))
+    (record.entry != opening).then(|| compare(job, storage, record.entry))
 }
 
 /// Says how the log's first entry differs from this job's.
-fn compare(job: &Job<'_, '_>, found: &[u8]) -> RunError {
+fn compare(job: &Job<'_, '_>, storage: &Arc<dyn Storage>, found: &[u8]) -> RunError {
     match Entry::decode(found) {
         Ok(Entry::Announcement(found)) => {
-            let announced = announced(job, &found);
+            let announced = announced(storage, &found);
             difference::of_openings(&found, announced.as_ref(), job.opening, job.announcement)
         }
         Ok(other) => {
@@ -171,8 +181,8 @@ fn compare(job: &Job<'_, '_>, found: &[u8]) -> RunError {
 }
 
 /// Reads what the log's first entry binds, where it is whole: it is only for a message.
-fn announced(job: &Job<'_, '_>, opening: &AnnouncementEntry) -> Option<Announcement> {
-    let reader = LogReader::open(job.out_dir, Access::Owner).ok()?;
+fn announced(storage: &Arc<dyn Storage>, opening: &AnnouncementEntry) -> Option<Announcement> {
+    let reader = LogReader::open_on(Arc::clone(storage), Access::Owner).ok()?;
     let hash = Hash(opening.announcement_sha256);
     let bytes = reader.blob(&hash, ANNOUNCEMENT_BYTES_MAX as u64).ok()??;
     Announcement::decode(&bytes).ok()

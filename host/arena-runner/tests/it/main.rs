@@ -1,6 +1,7 @@
 //! Runs of whole tournaments with native seats.
 
 mod draws;
+mod faults;
 mod failures;
 mod forge;
 mod hagglers;
@@ -9,3 +10,9 @@ mod refusals;
 mod resume;
 mod stage;
 mod voids;
+
+// The disk that fails is the one that the log itself is tested with. Some of it is only used
+// there.
+#[allow(dead_code)]
+#[path = "../../../arena-log/tests/storage/faulty.rs"]
+mod faulty;
