@@ -2,19 +2,25 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod forging;
 mod kit;
 mod logs;
 mod models;
 
+mod audit;
 mod bombs;
 mod cli;
+mod draws;
 mod golden;
 mod hostile;
 mod hostile_logs;
 mod llm;
 mod llm_matches;
+mod log_commands;
 mod model_failures;
 mod negmas;
 mod resume;
+mod second_reader;
+mod submit;
 mod tidy;
 mod verifiers;

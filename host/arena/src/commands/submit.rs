@@ -84,7 +84,10 @@ fn tell(out: &Path, statement: &Submission) -> Result<(), CliError> {
 }
 
 fn agent_name(args: &SubmitArgs) -> Result<String, CliError> {
-    let stem = Path::new(&args.component).file_stem().unwrap_or_default().to_string_lossy();
+    let stem = match args.component.strip_prefix("builtin:") {
+        Some(name) => name.into(),
+        None => Path::new(&args.component).file_stem().unwrap_or_default().to_string_lossy(),
+    };
     let name = args.name.clone().unwrap_or_else(|| stem.into_owned());
     if is_name(&name) {
         return Ok(name);

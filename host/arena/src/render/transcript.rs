@@ -247,12 +247,13 @@ fn quote(talk: &str) -> Vec<String> {
 
 /// Returns a count with its noun.
 pub fn count(number: u64, noun: &str) -> String {
-    let plural = match noun {
-        _ if number == 1 => "",
-        _ if noun.ends_with("ch") => "es",
-        _ => "s",
+    let (stem, plural) = match noun.strip_suffix("ry") {
+        _ if number == 1 => (noun, ""),
+        Some(_) => (&noun[..noun.len() - 1], "ies"),
+        None if noun.ends_with("ch") => (noun, "es"),
+        None => (noun, "s"),
     };
-    format!("{} {noun}{plural}", thousands(number))
+    format!("{} {stem}{plural}", thousands(number))
 }
 
 /// Returns a number with commas between groups of three digits.
@@ -290,5 +291,6 @@ mod tests {
         assert_eq!(count(1, "turn"), "1 turn");
         assert_eq!(count(0, "turn"), "0 turns");
         assert_eq!(count(12_000, "match"), "12,000 matches");
+        assert_eq!(count(2, "entry"), "2 entries");
     }
 }

@@ -1,0 +1,399 @@
+//! `arena audit` as a stranger runs it: on a log that it did not make, with a key from elsewhere.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use arena_core::hexadecimal::hex;
+use arena_log::hash::Hash;
+use serde_json::Value;
+
+use crate::forging::Forgery;
+use crate::kit::{ARENA, root};
+use crate::logs;
+
+/// A small tournament in which agents deal, walk, fault, talk and take notes.
+const TOURNAMENT: &str = r#"
+name = "audited"
+seed = 11
+schedule = "round-robin"
+self_play = true
+
+[rules]
+set = "standard"
+horizon = { mean_turns = 8, max_turns = 16 }
+
+[catalog]
+kind = "synthetic"
+items = 6
+infeasible_share = 0.2
+
+[[agents]]
+name = "bayesian"
+component = "builtin:bayesian"
+
+[[agents]]
+name = "zero-intelligence"
+component = "builtin:zero-intelligence"
+
+[[agents]]
+name = "injector"
+component = "builtin:injector"
+
+[[agents]]
+name = "trapper"
+component = "trapper.wasm"
+"#;
+
+/// A folder with a finished log in `log`, and its key in `log.vkey` beside it.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// Plays a tournament file that lies in the folder.
+    fn play(folder: tempfile::TempDir, file: &str) -> Place {
+        let place = Place { folder };
+        logs::write_key(&place.path("key.pem"));
+        let played = place.arena(&["tournament", "run", file, "--out", "log", "--key", "key.pem"]);
+        assert!(played.status.success(), "{}", complaint(&played));
+        std::fs::copy(place.path("log/log.vkey"), place.path("log.vkey")).expect("the key");
+        place
+    }
+
+    /// The tournament of this file, played once for all tests.
+    pub fn honest() -> &'static Place {
+        static PLACE: OnceLock<Place> = OnceLock::new();
+        PLACE.get_or_init(|| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            std::fs::write(folder.path().join("t.toml"), TOURNAMENT).expect("a tournament file");
+            let trapper = crate::kit::component(include_str!("../guests/trap-after-offer.wat"));
+            std::fs::write(folder.path().join("trapper.wasm"), trapper).expect("a component");
+            Place::play(folder, "t.toml")
+        })
+    }
+
+    /// The shipped tournament with a language model, without its model.
+    fn llm() -> &'static Place {
+        static PLACE: OnceLock<Place> = OnceLock::new();
+        PLACE.get_or_init(|| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let files = ["scripted-llm.toml", "scripted-llm.script.toml"];
+            for file in files {
+                let from = root().join("tournaments").join(file);
+                std::fs::copy(from, folder.path().join(file)).expect("a shipped file");
+            }
+            let place = Place::play(folder, files[0]);
+            files.iter().for_each(|file| std::fs::remove_file(place.path(file)).expect("a file"));
+            place
+        })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the program in the folder.
+    pub fn arena(&self, args: &[&str]) -> Output {
+        Command::new(ARENA)
+            .current_dir(self.folder.path())
+            .env("NO_COLOR", "1")
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs")
+    }
+
+    /// Audits a log with the honest log's key; returns the exit code and what was printed.
+    fn audit(&self, log: &Path, more: &[&str]) -> (Option<i32>, String) {
+        let log = log.to_str().expect("a plain path");
+        let args = [&["audit", log, "--key", "log.vkey"], more].concat();
+        let ended = self.arena(&args);
+        assert_eq!(complaint(&ended), "", "nothing goes wrong with auditing itself");
+        (ended.status.code(), printed(&ended))
+    }
+}
+
+pub fn printed(ended: &Output) -> String {
+    String::from_utf8(ended.stdout.clone()).expect("the output is UTF-8")
+}
+
+pub fn complaint(ended: &Output) -> String {
+    String::from_utf8_lossy(&ended.stderr).into_owned()
+}
+
+/// Returns the line of a step.
+#[track_caller]
+fn line<'a>(printed: &'a str, step: &str) -> &'a str {
+    let is_step = |line: &&str| {
+        let verdicts = ["  verified ", "  FAILED ", "  not checked "];
+        let rest = verdicts.iter().find_map(|verdict| line.strip_prefix(verdict));
+        rest.is_some_and(|rest| rest.split_whitespace().next() == Some(step))
+    };
+    printed.lines().find(is_step).unwrap_or_else(|| panic!("no line of `{step}` in:\n{printed}"))
+}
+
+#[track_caller]
+fn assert_has(printed: &str, pieces: &[&str]) {
+    for piece in pieces {
+        assert!(printed.contains(piece), "`{piece}` is not in:\n{printed}");
+    }
+}
+
+#[test]
+fn an_honest_log_is_verified_to_the_last_match_run_again() {
+    let place = Place::honest();
+    let (code, printed) = place.audit(&place.path("log"), &["--reexecute"]);
+    assert_has(&printed, &["verdict: VERIFIED: all 18 steps", "No offline audit can show:"]);
+    assert_has(line(&printed, "re-execution"), &["verified", "re-executed all 120 matches"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_copy_of_the_public_files_elsewhere_is_verified_as_well() {
+    let place = Place::honest();
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    for (name, bytes) in logs::public_files(&place.path("log")) {
+        let path = elsewhere.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, bytes).expect("a copy");
+    }
+    for workers in ["1", "3"] {
+        let more = ["--reexecute", "all", "--workers", workers];
+        let (code, printed) = place.audit(elsewhere.path(), &more);
+        assert_has(&printed, &["verdict: VERIFIED: all 18 steps"]);
+        assert_eq!(code, Some(0));
+    }
+}
+
+#[test]
+fn without_reexecution_the_verdict_says_so() {
+    let place = Place::honest();
+    let (code, printed) = place.audit(&place.path("log"), &[]);
+    assert_has(line(&printed, "re-execution"), &["not checked"]);
+    let wanted = "verdict: VERIFIED: all that was asked for; not checked are re-execution\nnext: ";
+    assert_has(&printed, &[wanted]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_sample_says_what_fraud_it_would_have_shown() {
+    let place = Place::honest();
+    let (code, printed) = place.audit(&place.path("log"), &["--reexecute", "50"]);
+    let wanted = "re-executed 50 of 120 matches: had 0.1 % of matches been forged, this would \
+                  have shown it with probability 4 %";
+    assert_has(line(&printed, "re-execution"), &["verified", wanted]);
+    assert_eq!(code, Some(0));
+    let (code, printed) = place.audit(&place.path("log"), &["--reexecute", "top"]);
+    assert_has(line(&printed, "re-execution"), &["verified", "every one of"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn nobody_is_believed_unasked_and_the_log_s_own_key_only_with_a_note() {
+    let place = Place::honest();
+    let refused = place.arena(&["audit", "log"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_has(&complaint(&refused), &["neither `--key` nor `--policy`", "--key log/log.vkey"]);
+    assert_eq!(printed(&refused), "");
+    let own = place.arena(&["audit", "log", "--key", "log/log.vkey"]);
+    assert_eq!(own.status.code(), Some(0));
+    assert_has(&complaint(&own), &["not who made it"]);
+}
+
+#[test]
+fn another_key_or_folder_is_told_from_a_bad_log() {
+    let place = Place::honest();
+    let key = arena_log::key::SigningKey::from_seed([9; 32]);
+    let vkey = key.vkey("arena.local/audited/11").expect("a sound name").to_string();
+    let other = place.arena(&["audit", "log", "--key", &vkey]);
+    assert_eq!(other.status.code(), Some(1));
+    assert_has(line(&printed(&other), "checkpoint"), &["FAILED"]);
+    let nowhere = place.arena(&["audit", "nowhere", "--key", &vkey]);
+    assert_eq!(nowhere.status.code(), Some(3), "{}", complaint(&nowhere));
+    let no_log = place.arena(&["audit", ".", "--key", &vkey]);
+    assert_eq!(no_log.status.code(), Some(3), "{}", complaint(&no_log));
+    for (args, code) in [
+        (["audit", "log", "--key", "not-a-key"], 2),
+        (["audit", "log", "--policy", "t.toml"], 2),
+        (["audit", "log", "--policy", "nowhere"], 2),
+    ] {
+        let ended = place.arena(&args);
+        assert_eq!(ended.status.code(), Some(code), "{}", complaint(&ended));
+    }
+}
+
+#[test]
+fn the_json_says_what_the_lines_say() {
+    let place = Place::honest();
+    let args = ["audit", "log", "--key", "log.vkey", "--reexecute", "--json"];
+    let ended = place.arena(&args);
+    let value: Value = serde_json::from_str(&printed(&ended)).expect("one JSON document");
+    assert_eq!(value["verified"], true);
+    let steps = value["steps"].as_array().expect("a list of steps");
+    assert_eq!(steps.len(), 18);
+    assert!(steps.iter().all(|step| step["verdict"] == "verified"), "{steps:#?}");
+    assert_eq!(value["head"]["size"], 123);
+    assert!(value["limits"].as_array().is_some_and(|limits| !limits.is_empty()));
+}
+
+#[test]
+fn matches_with_a_model_are_run_again_without_it() {
+    let place = Place::llm();
+    let (code, printed) = place.audit(&place.path("log"), &["--reexecute"]);
+    let pieces = ["verified", "re-executed all 600 matches", "models were not asked"];
+    assert_has(line(&printed, "re-execution"), &pieces);
+    assert_eq!(code, Some(0), "{printed}");
+}
+
+/// Writes a forged log and audits it without and with running the agents again. The first audit
+/// must find nothing: it is what makes the second one worth its time.
+#[track_caller]
+fn assert_only_reexecution_finds(place: &Place, change: &dyn Fn(&mut Forgery), pieces: &[&str]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("forged");
+    let mut forgery = Forgery::of(&place.path("log"));
+    change(&mut forgery);
+    forgery.write(&log);
+    let (code, printed) = place.audit(&log, &[]);
+    assert_eq!(code, Some(0), "found without running anything again:\n{printed}");
+    let (code, printed) = place.audit(&log, &["--reexecute"]);
+    assert_has(line(&printed, "re-execution"), &["FAILED"]);
+    assert_has(&printed, &["verdict: FAILED: re-execution\n"]);
+    assert_has(&printed, pieces);
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_log_signed_anew_without_a_change_is_the_same_log() {
+    let place = Place::honest();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("again");
+    Forgery::of(&place.path("log")).write(&log);
+    logs::assert_same(&log, &place.path("log"));
+}
+
+#[test]
+fn a_changed_note_is_found_by_running_the_agent_again() {
+    let change = |forgery: &mut Forgery| {
+        forgery.records[17].usage[0].trace.push("what was never thought".to_owned());
+    };
+    let pieces = ["entry 18: run again: buyer.trace", "    found     ", "    expected  "];
+    assert_only_reexecution_finds(Place::honest(), &change, &pieces);
+}
+
+#[test]
+fn changed_talk_is_found_by_running_the_agent_again() {
+    let change = |forgery: &mut Forgery| {
+        let turns = forgery.records.iter_mut().flat_map(|record| &mut record.turns);
+        let mut talks = turns.map(|turn| &mut turn.talk).filter(|talk| talk.is_empty());
+        talks.next().expect("a silent turn").push_str("well");
+    };
+    let pieces = [", talk", "    found     \"well\"\n    expected  \"\"\n"];
+    assert_only_reexecution_finds(Place::honest(), &change, &pieces);
+}
+
+#[test]
+fn a_changed_reply_of_a_model_is_found_by_running_the_agent_again() {
+    let change = |forgery: &mut Forgery| {
+        let usages = forgery.records.iter_mut().flat_map(|record| &mut record.usage);
+        let mut calls = usages.flat_map(|usage| &mut usage.model_calls);
+        calls.next().expect("a call").text = "I accept any price.".to_owned();
+    };
+    assert_only_reexecution_finds(Place::llm(), &change, &["run again: "]);
+}
+
+#[test]
+fn a_component_that_never_played_is_found_by_running_it() {
+    let change = |forgery: &mut Forgery| {
+        let other = arena_agents::find("boulware").expect("a built-in agent").component;
+        let is_catalog = |blob: &Vec<u8>| Hash::of(blob).0 == forgery.announcement.catalog_sha256;
+        let catalog = forgery.blobs.iter().find(|blob| is_catalog(blob)).expect("it").clone();
+        let kept = forgery.announcement.agents[1..].iter().map(|agent| agent.component_sha256);
+        let kept: Vec<[u8; 32]> = kept.collect();
+        forgery.blobs.retain(|blob| kept.contains(&Hash::of(blob).0));
+        forgery.blobs.extend([catalog, other.to_vec()]);
+        forgery.announcement.agents[0].component_sha256 = Hash::of(other).0;
+        // The tables name components by their hash.
+        let was = Forgery::of(&Place::honest().path("log")).announcement.agents[0].component_sha256;
+        let results = String::from_utf8(forgery.results.clone()).expect("JSON");
+        let results = results.replace(&hex(&was), &hex(&Hash::of(other).0));
+        forgery.results = results.into_bytes();
+    };
+    assert_only_reexecution_finds(Place::honest(), &change, &["run again: "]);
+}
+
+#[test]
+fn a_log_of_another_engine_is_not_run_again_and_the_line_is_named() {
+    let place = Place::honest();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("forged");
+    let mut forgery = Forgery::of(&place.path("log"));
+    let engine = forgery.announcement.engine.replace("host-call-fuel=", "host-call-fuel=9");
+    forgery.announcement.engine = engine;
+    forgery.write(&log);
+    let (code, printed) = place.audit(&log, &["--reexecute"]);
+    let pieces = ["not checked", "`host-call-fuel=91000`", "`host-call-fuel=1000`"];
+    assert_has(line(&printed, "re-execution"), &pieces);
+    assert_has(&printed, &["verdict: NOT VERIFIED: not checked are re-execution\n"]);
+    assert_eq!(code, Some(1));
+    let (code, _) = place.audit(&log, &[]);
+    assert_eq!(code, Some(0), "nobody asked to run it again");
+}
+
+#[test]
+fn a_log_that_is_still_played_is_never_called_verified() {
+    let place = Place::honest();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("running");
+    Forgery::of(&place.path("log")).write_unfinished(&log, 12);
+    let (code, printed) = place.audit(&log, &["--reexecute"]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert_has(line(&printed, "re-execution"), &["not checked"]);
+    assert_has(line(&printed, "tree"), &["verified"]);
+    assert!(!printed.contains("verdict: VERIFIED"), "{printed}");
+}
+
+#[test]
+fn two_stories_of_one_log_are_shown_with_both_heads_in_full() {
+    let place = Place::honest();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("other");
+    let mut forgery = Forgery::of(&place.path("log"));
+    forgery.records[0].usage[0].trace.push("another story".to_owned());
+    forgery.write(&log);
+    let other = log.to_str().expect("a plain path");
+    let ended = place.arena(&["audit", "diff", "log", other, "--key", "log.vkey"]);
+    let told = printed(&ended);
+    assert_has(&told, &["verdict: EQUIVOCATION"]);
+    for view in [&place.path("log"), &log] {
+        let head = std::fs::read_to_string(view.join("checkpoint")).expect("a head");
+        assert_has(&told, &[&head]);
+    }
+    assert_eq!(ended.status.code(), Some(1));
+
+    // Of different sizes, the entries of the larger one tell.
+    let earlier = log.join("checkpoints/122");
+    let earlier = earlier.to_str().expect("a plain path");
+    for pair in [["log", earlier], [earlier, "log"]] {
+        let ended = place.arena(&[&["audit", "diff"], &pair[..], &["--key", "log.vkey"]].concat());
+        assert_has(&printed(&ended), &["verdict: EQUIVOCATION", "at 122 entries"]);
+        assert_eq!(ended.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn views_that_agree_or_cannot_be_compared_are_told_apart() {
+    let place = Place::honest();
+    for (a, b, verdict, code) in [
+        ("log", "log", "verdict: SAME", 0),
+        ("log/checkpoints/1", "log", "verdict: CONSISTENT", 0),
+        ("log", "log/checkpoints/122", "verdict: CONSISTENT", 0),
+        ("log/checkpoints/1", "log/checkpoints/122", "verdict: NOT CHECKED", 1),
+        ("log/results.json", "log", "not comparable: the first head", 1),
+    ] {
+        let ended = place.arena(&["audit", "diff", a, b, "--key", "log.vkey"]);
+        assert_has(&printed(&ended), &[verdict]);
+        assert_eq!(ended.status.code(), Some(code), "{a} {b}");
+    }
+}
