@@ -17,6 +17,7 @@ use arena_core::seed::Root;
 
 use crate::announcement::Announced;
 use crate::beacon;
+use crate::sightings::{self, Sighting};
 use crate::verdict::{Finding, Findings, Verdict};
 
 /// Why what is withheld cannot be checked.
@@ -29,6 +30,8 @@ pub(crate) struct Shown<'a> {
     pub reveal: Option<&'a Reveal>,
     /// The index of the last entry, where the reveal is.
     pub last: u64,
+    /// What trusted witnesses say of the log's heads.
+    pub sightings: &'a [Sighting],
 }
 
 /// Returns the root of the draws, as far as it is shown.
@@ -65,11 +68,16 @@ pub(crate) fn check(announced: &Announced, shown: Shown<'_>) -> Verdict {
             if let Some(draw) = shown.draw {
                 check_draw(&mut found, committed, draw);
             }
+            let seen = sightings::about_round(announced, shown.sightings);
+            let seen = seen.unwrap_or_else(|finding| {
+                found.add(finding);
+                String::new()
+            });
             match shown.reveal {
                 None => found.or_not_checked(format!("the secret is {WITHHELD}")),
                 Some(reveal) => {
                     found.check(check_secret(committed, reveal, shown.last));
-                    found.or_verified(detail(committed, shown.draw))
+                    found.or_verified(detail(committed, shown.draw, seen))
                 }
             }
         }
@@ -128,7 +136,7 @@ fn check_secret(committed: &CommittedDraws, reveal: &Reveal, last: u64) -> Resul
     }
 }
 
-fn detail(committed: &CommittedDraws, draw: Option<&DrawEntry>) -> String {
+fn detail(committed: &CommittedDraws, draw: Option<&DrawEntry>, seen: String) -> String {
     let mut parts = vec!["the revealed secret is the committed one".to_owned()];
     if let Some(draw) = draw.filter(|draw| !draw.contributions.is_empty()) {
         let (opened, of) = (draw.contributions.iter().flatten().count(), draw.contributions.len());
@@ -147,6 +155,7 @@ fn detail(committed: &CommittedDraws, draw: Option<&DrawEntry>) -> String {
         }
         None => {}
     }
+    parts.extend(Some(seen).filter(|seen| !seen.is_empty()));
     parts.join("; ")
 }
 

@@ -14,6 +14,7 @@ use arena_log::note::Vkey;
 use arena_log::tile;
 
 use crate::folder::Folder;
+use crate::sightings::{self, Sighting};
 use crate::verdict::{Finding, Findings, Verdict};
 
 /// Most bytes of a head's file.
@@ -73,6 +74,11 @@ impl<'a> Heads<'a> {
             Ok(head) if head.size == 0 => {}
             Ok(head) => self.others.entry(head.size).or_default().push((source, head.root)),
         }
+    }
+
+    /// Takes up what is wrong with the times that witnesses state.
+    pub fn check_times(&mut self, sightings: &[Sighting]) {
+        sightings::check_order(&mut self.found, sightings);
     }
 
     /// Returns whether some head is of this size.

@@ -10,6 +10,7 @@ mod verdict;
 mod folder;
 mod files;
 mod heads;
+mod sightings;
 mod announcement;
 mod submissions;
 mod draws;

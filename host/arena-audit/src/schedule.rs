@@ -10,11 +10,11 @@ use arena_core::entry::{Close, Entry, MatchEntry, TournamentId, VoidEntry};
 use arena_core::schedule::Schedule;
 
 use crate::announcement::Announced;
-use crate::verdict::{Finding, Findings, Verdict};
+use crate::verdict::{Finding, Findings, Verdict, count};
 
 /// How often one pair may be voided in a row before a run stops. A resumed run may try as often
 /// again, so this bounds nothing that is checked; it is what a reader may expect.
-const VOIDS_EXPECTED_MAX: u32 = 3;
+const VOIDS_EXPECTED_MAX: u64 = 3;
 
 /// What is counted of the entries.
 #[derive(Clone, Debug, Default)]
@@ -207,7 +207,8 @@ impl Order {
         if self.counted.close.is_none() {
             return found.or_not_checked(self.so_far(announced));
         }
-        found.or_verified(format!("each of {} matches, once", announced.schedule.match_count()))
+        let matches = announced.schedule.match_count();
+        found.or_verified(format!("each of {matches} matches, once"))
     }
 
     /// Returns the verdict on the counts. `claims_its_end` is what is there that only a finished
@@ -240,20 +241,26 @@ impl Order {
 
     fn detail(&self, announced: &Announced) -> String {
         let Counted { match_count, void_count, pairs, voided, .. } = &self.counted;
-        let mut detail = format!("{match_count} matches, {void_count} voided pairs");
+        let mut detail = format!(
+            "{}, {}",
+            count(*match_count, "match", "matches"),
+            count(*void_count, "void", "voids")
+        );
         let rate = |agent: &usize| voided[*agent] as f64 / (pairs[*agent] as f64).max(1.0);
         let worst = (0..pairs.len()).max_by(|a, b| rate(a).total_cmp(&rate(b)));
         if let Some(agent) = worst.filter(|agent| voided[*agent] > 0) {
             let name = announced.announcement.agents.get(agent).map_or("", |agent| &agent.name);
-            let (of, most) = (pairs[agent], self.counted.voids_of_a_pair_max);
+            let most = u64::from(self.counted.voids_of_a_pair_max);
             detail.push_str(&format!(
-                "; most often voided were the pairs of `{name}`: {} of {of} ({:.1} %), one of all \
-                 pairs {most} times",
+                "; the highest rate is that of `{name}`, voided in {} of {} ({:.1} %); no pair \
+                 was voided more than {}",
                 voided[agent],
+                count(pairs[agent], "pair", "pairs"),
                 100.0 * rate(&agent),
+                count(most, "time", "times"),
             ));
             if most > VOIDS_EXPECTED_MAX {
-                detail.push_str(", more than a run does without being started again");
+                detail.push_str(", which a run does not do without being started again");
             }
         }
         detail

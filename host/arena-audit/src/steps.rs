@@ -22,10 +22,11 @@ use crate::announcement::Announced;
 use crate::draws::{self, Items, Shown, WITHHELD};
 use crate::files::{self, CATALOG_BYTES_MAX};
 use crate::folder::Folder;
-use crate::heads::{Heads, SignedSizes};
+use crate::heads::{HEAD_BYTES_MAX, Heads, SignedSizes};
 use crate::matches::Drawn;
 use crate::results::{Published, RESULTS_BYTES_MAX, RESULTS_FILE, Results};
-use crate::verdict::{Finding, Findings, Verdict, Verdicts, not_checked, settle};
+use crate::sightings::{self, Sighting};
+use crate::verdict::{Finding, Findings, Verdict, Verdicts, count, not_checked, settle};
 use crate::walk::Walk;
 use crate::{Audit, AuditOptions, LIMITS, Progress, components, submissions};
 
@@ -80,6 +81,7 @@ struct Log<'a> {
     /// Heads in the folder of the witnesses, and what is wrong with that folder.
     witnessed: Vec<(String, Vec<u8>)>,
     witness_findings: Findings,
+    sightings: Vec<Sighting>,
 }
 
 impl<'a> Log<'a> {
@@ -96,7 +98,11 @@ impl<'a> Log<'a> {
         let opened = policy.open(&bytes).map_err(|error| {
             Finding::new("the head", error, "a trusted one").within(tile::CHECKPOINT)
         })?;
-        Ok(Log { path, folder, reader, opened, witnessed, witness_findings })
+        let first = folder.read(&tile::checkpoint(1), HEAD_BYTES_MAX).ok().flatten();
+        let heads = witnessed.iter().map(|(_, bytes)| bytes.as_slice());
+        let heads = heads.chain(first.as_deref()).chain([bytes.as_slice()]);
+        let sightings = sightings::gather(policy, &opened.log, heads);
+        Ok(Log { path, folder, reader, opened, witnessed, witness_findings, sightings })
     }
 
     fn head(&self) -> &Head {
@@ -174,8 +180,9 @@ impl Ahead {
         Ok(Ahead { id, first, second, last, opening, draw, reveal })
     }
 
-    fn shown(&self, size: u64) -> Shown<'_> {
-        Shown { draw: self.draw.as_ref(), reveal: self.reveal.as_ref(), last: size - 1 }
+    fn shown<'a>(&'a self, log: &'a Log<'_>) -> Shown<'a> {
+        let (draw, reveal) = (self.draw.as_ref(), self.reveal.as_ref());
+        Shown { draw, reveal, last: log.head().size - 1, sightings: &log.sightings }
     }
 
     /// Returns what an entry was when it was read ahead.
@@ -215,7 +222,7 @@ fn whole(
     let read = announced(log, ahead);
     let announced = read.as_ref().ok();
     audit.announcement = announced.map(|announced| announced.announcement.clone());
-    let shown = ahead.shown(log.head().size);
+    let shown = ahead.shown(log);
     match (&read, &ahead.opening) {
         (Ok(announced), Some(opening)) => {
             let found = announced.check(opening, &log.opened.log);
@@ -308,6 +315,7 @@ fn heads<'a>(log: &'a Log<'_>, options: &AuditOptions<'_>) -> Result<Heads<'a>, 
     for (path, bytes) in &log.witnessed {
         heads.witnessed(path, bytes);
     }
+    heads.check_times(&log.sightings);
     Ok(heads)
 }
 
@@ -378,7 +386,12 @@ fn conclude(
     undecoded.merge(std::mem::take(&mut order.entries));
     let counted = &order.counted;
     let (matches, voids) = (counted.match_count, counted.void_count);
-    let detail = format!("{} entries: {matches} matches, {voids} voids", log.head().size);
+    let detail = format!(
+        "{}: {}, {}",
+        count(log.head().size, "entry", "entries"),
+        count(matches, "match", "matches"),
+        count(voids, "void", "voids")
+    );
     verdicts.insert("entries", undecoded.or_verified(detail));
     let announced = announced?;
     let is_withheld = log.reader.is_withheld();
@@ -392,13 +405,15 @@ fn conclude(
         Some(reason) => found.or_not_checked(reason),
         None => found.or_verified(detail),
     };
-    let count = walk.transcript_count;
-    let detail = format!("{count} transcripts, {} bytes", walk.transcript_bytes);
+    let played = walk.transcript_count;
+    let transcripts = count(played, "transcript", "transcripts");
+    let detail = format!("{transcripts}, {} bytes", walk.transcript_bytes);
+    let matches = count(played, "match", "matches");
     verdicts.insert("transcripts", conclude(walk.transcripts, detail));
-    verdicts.insert("rules", conclude(walk.rules, format!("{count} matches judged again")));
-    verdicts.insert("usage", conclude(walk.usage, format!("{} seats", count * 2)));
+    verdicts.insert("rules", conclude(walk.rules, format!("{matches} judged again")));
+    verdicts.insert("usage", conclude(walk.usage, format!("{} seats", played * 2)));
     let scenarios = match is_drawn {
-        true => conclude(walk.scenarios, format!("drawn again for {count} matches")),
+        true => conclude(walk.scenarios, format!("drawn again for {matches}")),
         false => walk
             .scenarios
             .or_not_checked(reason.unwrap_or("the root of the draws or the items are not at hand")),

@@ -110,6 +110,11 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Puts a count before its noun.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         None => text.to_owned(),

@@ -82,15 +82,15 @@ pub struct Log {
     announcement_sha256: [u8; 32],
 }
 
-fn config_toml(drawn: Drawn, item_count: u32) -> String {
+fn config_toml(drawn: Drawn, item_count: u32, agents: &[&str]) -> String {
     let head = match drawn {
         Drawn::Publicly => "name = \"spring\"\nseed = 7\n".to_owned(),
         Drawn::InCommon => format!("name = \"spring\"\n[draws]\nbeacon_round = {ROUND}\n"),
     };
-    let agents: String = ["alpha", "beta", "gamma"]
-        .into_iter()
+    let agents: String = agents
+        .iter()
         .map(|name| {
-            let submission = if name == "alpha" { "submission = \"alpha.note\"\n" } else { "" };
+            let submission = if *name == "alpha" { "submission = \"alpha.note\"\n" } else { "" };
             format!("[[agents]]\nname = \"{name}\"\ncomponent = \"{name}.wasm\"\n{submission}")
         })
         .collect();
@@ -142,7 +142,12 @@ fn draws(drawn: Drawn) -> Draws {
 impl Tournament {
     /// Plays a tournament of three agents over `item_count` items: six matches on each.
     pub fn play(drawn: Drawn, item_count: u32) -> Tournament {
-        let config_toml = config_toml(drawn, item_count);
+        Tournament::play_among(&["alpha", "beta", "gamma"], drawn, item_count)
+    }
+
+    /// Plays a tournament of some agents, of whom `alpha` comes with a statement.
+    pub fn play_among(agents: &[&str], drawn: Drawn, item_count: u32) -> Tournament {
+        let config_toml = config_toml(drawn, item_count, agents);
         let config = TournamentConfig::parse(&config_toml).expect("the file is sound");
         let draws = draws(drawn);
         let CatalogKind::Uniform { items, low, high } = config.catalog.kind else {

@@ -5,3 +5,4 @@ mod players;
 mod verdicts;
 mod forged;
 mod tampered;
+mod bits;

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use arena_audit::AuditOptions;
+use arena_audit::beacon::round_time;
 use arena_audit::diff::{Relation, View, diff};
 use arena_log::cosignature;
 use arena_log::key::SigningKey;
 use arena_log::note::Note;
 use arena_log::policy::Policy;
 
-use crate::honest::{Drawn, Log, ORIGIN, Tournament, assert_fails, shown};
+use crate::honest::{Drawn, Log, ORIGIN, ROUND, Tournament, assert_fails, shown};
 
 fn flip(log: &Log, path: &str, at: usize) {
     let mut bytes = log.get(path);
@@ -269,6 +270,38 @@ fn a_quorum_counts_each_witness_once() {
     let says = "1 cosigned, missing are `witness-2`";
     assert_fails("one of them twice", &audit(), &["checkpoint"], says);
     cosign(&witnesses[1], "witness/two");
+    assert!(audit().is_verified_without(&["re-execution"]), "{}", shown(&audit()));
+}
+
+#[test]
+fn the_times_of_witnesses_are_held_against_the_beacon_and_each_other() {
+    let log = Tournament::play(Drawn::InCommon, 4).write();
+    let key = SigningKey::from_seed([1; 32]);
+    let vkey = key.cosigner_vkey("witness").expect("a name");
+    let text = format!("log {}\nwitness w {vkey}\nquorum none\n", log.vkey);
+    let policy = Policy::parse(text.as_bytes()).expect("a policy");
+    let options = AuditOptions { policy: &policy, held: &[], authors: &[], catalog: None };
+    let audit = || arena_audit::audit(log.path(), &options, &mut |_| {});
+    let cosign = |head: &str, time: u64| {
+        let note = Note::parse(&log.get(head)).expect("a note");
+        let head = arena_log::checkpoint::Head::parse(note.text()).expect("a head");
+        let line = cosignature::cosign(&key, "witness", &head, time).expect("cosigned");
+        let note = note.with_signatures(&[line]).expect("a note");
+        log.put(&format!("witness/{}", head.size), note.to_string().as_bytes());
+    };
+    let detail = || format!("{:?}", audit().step("draws"));
+    assert!(detail().contains("no trusted witness shows"), "{}", detail());
+    let out = round_time(ROUND).expect("a round");
+    cosign("checkpoints/1", out - 60);
+    assert!(detail().contains("`witness` saw the announcement 60 seconds before"), "{}", detail());
+    cosign("checkpoints/2", out - 1);
+    let says = "the time at which `witness` saw the beacon's round: found";
+    assert_fails("a round from the future", &audit(), &["draws"], says);
+    cosign("checkpoints/2", out + 60);
+    cosign("checkpoint", out + 59);
+    let says = "the time at which `witness` saw 29 entries: found";
+    assert_fails("a clock that runs backwards", &audit(), &["held-heads"], says);
+    cosign("checkpoint", out + 61);
     assert!(audit().is_verified_without(&["re-execution"]), "{}", shown(&audit()));
 }
 

@@ -36,7 +36,10 @@ fn the_details_say_what_was_checked() {
     for (id, says) in [
         ("submissions", "1 of 3 agents have one"),
         ("draws", "2 of 2 contributions were opened; round 123 of quicknet"),
-        ("counts", "30 matches, 1 voided pairs; most often voided were the pairs of"),
+        (
+            "counts",
+            "30 matches, 1 void; the highest rate is that of `beta`, voided in 1 of 10 pairs",
+        ),
         ("schedule", "each of 30 matches, once"),
         ("held-heads", "4 published heads, 0 held ones"),
     ] {
