@@ -16,6 +16,7 @@ pub mod policy;
 pub mod policy_text;
 pub mod receipt;
 pub mod error;
+mod error_text;
 pub mod tile;
 pub mod storage;
 pub mod disk;

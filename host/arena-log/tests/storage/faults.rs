@@ -21,9 +21,13 @@ use crate::kit::{
 };
 
 /// Entries up to the close. Heads are due at 1, 256, here, and after one more.
-const CLOSE: u64 = 300;
+const CLOSE: u64 = 270;
+/// The same for a log that is short enough to try pairs of faults.
+const SHORT_CLOSE: u64 = 3;
 /// Crashes that are tried at each operation.
-const CRASHES: u64 = 6;
+const CRASHES: u64 = 5;
+/// Operations between two second faults that are tried after one first fault.
+const PAIR_STEP: u64 = 11;
 /// Most runs that a scenario takes to come to its end.
 const RUNS_MAX: u64 = 60;
 
@@ -40,36 +44,36 @@ impl Draws {
     }
 }
 
-/// What is appended: the same in every run, or something else each time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Job {
-    Steady,
-    Fickle { run: u64 },
+/// What is appended, and up to where.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    close: u64,
+    /// Whether each run appends something else.
+    is_fickle: bool,
 }
 
 impl Job {
-    fn record(self, index: u64) -> (Vec<u8>, Vec<u8>) {
-        match self {
-            Job::Steady => (entry(index), attachment(index)),
-            Job::Fickle { run } => {
-                let salt = format!("run {run}");
-                (filler(&salt, index, 60), filler(&salt, index + 1, 30))
-            }
+    fn steady(close: u64) -> Job {
+        Job { close, is_fickle: false }
+    }
+
+    fn record(self, run: u64, index: u64) -> (Vec<u8>, Vec<u8>) {
+        if !self.is_fickle {
+            return (entry(index), attachment(index));
         }
+        let salt = format!("run {run}");
+        (filler(&salt, index, 60), filler(&salt, index + 1, 30))
     }
 }
 
 /// One run: takes up what is there, or starts, and goes on to the end.
-fn run(disk: &FaultyDisk, job: Job) -> Result<(), LogError> {
+fn run(disk: &FaultyDisk, job: Job, number: u64) -> Result<(), LogError> {
     let mut writer = match LogWriter::open_on(disk.storage(), settings(256)) {
         Ok(reopened) => {
             let whole = reopened.size();
             let signed = reopened.signed.as_ref().map_or(0, |head| head.size);
             // Who appends something else gives up all that is not signed, every other time.
-            let size = match job {
-                Job::Fickle { run } if run % 2 == 1 => signed,
-                Job::Fickle { .. } | Job::Steady => whole,
-            };
+            let size = if job.is_fickle && number % 2 == 1 { signed } else { whole };
             reopened.resume_at(size)?
         }
         Err(LogError::Missing { .. }) => LogWriter::create_on(disk.storage(), settings(256))?,
@@ -77,39 +81,39 @@ fn run(disk: &FaultyDisk, job: Job) -> Result<(), LogError> {
     };
     writer.put_blob(b"rules", Visibility::Public)?;
     writer.put_blob(b"secret", Visibility::Private)?;
-    while writer.size() <= CLOSE {
+    while writer.size() <= job.close {
         let size = writer.size();
         let end = match size {
             0 => 1,
-            CLOSE => CLOSE + 1,
-            _ => CLOSE.min(size + 70),
+            _ if size == job.close => size + 1,
+            _ => job.close.min(size + 70),
         };
-        if size == 1 || size == CLOSE {
+        if size == 1 || size == job.close {
             writer.checkpoint()?;
         }
-        if size == CLOSE {
+        if size == job.close {
             writer.publish()?;
         }
-        append(&mut writer, &Vec::from_iter((size..end).map(|index| job.record(index))))?;
+        let records = (size..end).map(|index| job.record(number, index));
+        append(&mut writer, &records.collect::<Vec<_>>())?;
         writer.sync()?;
     }
     writer.checkpoint().map(drop)
 }
 
 /// Runs until the end is reached; the disk has been told what goes wrong.
-fn run_to_the_end(disk: &FaultyDisk, fickle: bool, mut between: impl FnMut(&FaultyDisk, u64)) {
+fn run_to_the_end(disk: &FaultyDisk, job: Job, mut between: impl FnMut(&FaultyDisk)) {
     for number in 0..RUNS_MAX {
-        let job = if fickle { Job::Fickle { run: number } } else { Job::Steady };
-        if run(disk, job).is_ok() {
+        if run(disk, job, number).is_ok() {
             return;
         }
-        between(disk, number);
+        between(disk);
     }
     panic!("the end was not reached in {RUNS_MAX} runs");
 }
 
 /// Asserts that whatever was ever visible agrees with itself and with the finished log.
-fn assert_never_contradicted(disk: &FaultyDisk, case: &str) {
+fn assert_never_contradicted(disk: &FaultyDisk, job: Job, case: &str) {
     let reader = LogReader::open_on(disk.storage(), Access::Owner);
     let mut reader = reader.unwrap_or_else(|error| panic!("{case}: {error}"));
     reader.verify_tree().unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -119,7 +123,7 @@ fn assert_never_contradicted(disk: &FaultyDisk, case: &str) {
         frontier.append(Hash::leaf(record.entry));
         roots.insert(frontier.size(), frontier.root());
     }
-    assert_eq!(frontier.size(), CLOSE + 1, "{case}");
+    assert_eq!(frontier.size(), job.close + 1, "{case}");
     let vkey = settings(256).key.vkey(ORIGIN).expect("a key");
     for (path, bytes) in disk.heads_seen() {
         let (size, root) = if path == "private/last-signed" {
@@ -135,30 +139,32 @@ fn assert_never_contradicted(disk: &FaultyDisk, case: &str) {
     }
 }
 
-fn files_without_faults() -> (BTreeMap<String, Vec<u8>>, Vec<bool>) {
-    let disk = FaultyDisk::new();
-    run(&disk, Job::Steady).expect("nothing fails");
+/// What a steady job leaves where nothing goes wrong, and for each operation whether it
+/// changes anything.
+fn files_without_faults(close: u64) -> (BTreeMap<String, Vec<u8>>, Vec<bool>) {
+    let (disk, job) = (FaultyDisk::new(), Job::steady(close));
+    run(&disk, job, 0).expect("nothing fails");
     let changes = disk.changes();
-    assert_log(&disk.storage(), CLOSE + 1);
-    assert_never_contradicted(&disk, "without faults");
+    assert_log(&disk.storage(), close + 1);
+    assert_never_contradicted(&disk, job, "without faults");
     (public_files(&*disk.storage()), changes)
 }
 
 /// Asserts the end of a run, then stops the machine at once: all of it must be durable.
-fn assert_end(disk: &FaultyDisk, wanted: Option<&BTreeMap<String, Vec<u8>>>, case: &str) {
+fn assert_end(disk: &FaultyDisk, job: Job, wanted: &BTreeMap<String, Vec<u8>>, case: &str) {
     disk.clear_fault();
     disk.crash(|| 0);
-    assert_never_contradicted(disk, case);
-    if let Some(wanted) = wanted {
+    assert_never_contradicted(disk, job, case);
+    if !job.is_fickle {
         let found = public_files(&*disk.storage());
         let same = std::panic::catch_unwind(|| assert_same_files(&found, wanted));
         assert!(same.is_ok(), "{case}: the public folder differs");
     }
 }
 
-fn fail_each_operation(fault: Fault, fickle: bool) {
-    let (wanted, changes) = files_without_faults();
-    let wanted = (!fickle).then_some(&wanted);
+fn fail_each_operation(fault: Fault, is_fickle: bool) {
+    let job = Job { close: CLOSE, is_fickle };
+    let (wanted, changes) = files_without_faults(CLOSE);
     for (at, changes) in changes.into_iter().enumerate() {
         // An operation that changes nothing cannot land.
         if fault == Fault::FailsAfterLanding && !changes {
@@ -166,8 +172,8 @@ fn fail_each_operation(fault: Fault, fickle: bool) {
         }
         let disk = FaultyDisk::new();
         disk.set_fault(at as u64, fault);
-        run_to_the_end(&disk, fickle, |_, _| ());
-        assert_end(&disk, wanted, &format!("{fault:?} at operation {at}"));
+        run_to_the_end(&disk, job, |_| ());
+        assert_end(&disk, job, &wanted, &format!("{fault:?} at operation {at}"));
     }
 }
 
@@ -197,17 +203,18 @@ fn crash(disk: &FaultyDisk, crash: u64, draws: &mut Draws) {
     }
 }
 
-fn stop_at_each_operation(fickle: bool) {
-    let (wanted, changes) = files_without_faults();
-    let wanted = (!fickle).then_some(&wanted);
+fn stop_at_each_operation(is_fickle: bool) {
+    let job = Job { close: CLOSE, is_fickle };
+    let (wanted, changes) = files_without_faults(CLOSE);
     let changing = changes.iter().enumerate().filter(|(_, changes)| **changes);
     for (at, _) in changing {
         for number in 0..CRASHES {
             let mut draws = Draws(at as u64 * CRASHES + number);
             let disk = FaultyDisk::new();
             disk.set_fault(at as u64, Fault::Stops);
-            run_to_the_end(&disk, fickle, |disk, _| crash(disk, number, &mut draws));
-            assert_end(&disk, wanted, &format!("crash {number} before operation {at}"));
+            run_to_the_end(&disk, job, |disk| crash(disk, number, &mut draws));
+            let case = format!("crash {number} before operation {at}");
+            assert_end(&disk, job, &wanted, &case);
         }
     }
 }
@@ -222,12 +229,45 @@ fn after_a_crash_other_records_contradict_nothing_that_was_signed() {
     stop_at_each_operation(true);
 }
 
+/// An operation fails, the log is taken up on the same machine, which then stops: what the
+/// first process failed to sync must not be what the second one relies on.
+#[test]
+fn a_failure_and_then_a_crash_lose_and_contradict_nothing() {
+    let (_, changes) = files_without_faults(SHORT_CLOSE);
+    let job = Job { close: SHORT_CLOSE, is_fickle: true };
+    let changing = changes.iter().enumerate().filter(|(_, changes)| **changes);
+    for (first, _) in changing {
+        for fault in [Fault::Fails, Fault::FailsAfterLanding] {
+            // Where the next first fault begins one further on, the second does as well.
+            let mut later = first as u64 % PAIR_STEP;
+            let mut is_over = false;
+            while !is_over {
+                let disk = FaultyDisk::new();
+                disk.set_fault(first as u64, fault);
+                let mut has_stopped = false;
+                run_to_the_end(&disk, job, |disk| {
+                    if disk.is_stopped() {
+                        has_stopped = true;
+                        disk.crash(|| 0);
+                    } else {
+                        disk.set_fault(disk.operations() + later, Fault::Stops);
+                    }
+                });
+                let case = format!("{fault:?} at operation {first}, stopped {later} later");
+                assert_end(&disk, job, &BTreeMap::new(), &case);
+                is_over = !has_stopped;
+                later += PAIR_STEP;
+            }
+        }
+    }
+}
+
 #[test]
 fn one_fault_after_the_other_loses_and_contradicts_nothing() {
-    let (wanted, changes) = files_without_faults();
+    let (wanted, changes) = files_without_faults(CLOSE);
     for case in 0..400 {
         let mut draws = Draws(0xfa17 + case);
-        let fickle = case % 2 == 1;
+        let job = Job { close: CLOSE, is_fickle: case % 2 == 1 };
         let mut disk = FaultyDisk::new();
         if case % 4 < 2 {
             disk = disk.that_syncs_everything();
@@ -243,7 +283,7 @@ fn one_fault_after_the_other_loses_and_contradicts_nothing() {
             faults = faults.saturating_sub(1);
         };
         next(&disk, &mut draws);
-        run_to_the_end(&disk, fickle, |disk, _| {
+        run_to_the_end(&disk, job, |disk| {
             // A process that failed may be followed by a crash of the machine, or not.
             if disk.is_stopped() || draws.next().is_multiple_of(2) {
                 let number = draws.next() % CRASHES;
@@ -251,6 +291,6 @@ fn one_fault_after_the_other_loses_and_contradicts_nothing() {
             }
             next(disk, &mut draws);
         });
-        assert_end(&disk, (!fickle).then_some(&wanted), &format!("case {case}"));
+        assert_end(&disk, job, &wanted, &format!("case {case}"));
     }
 }

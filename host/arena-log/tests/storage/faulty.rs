@@ -6,7 +6,7 @@
 //! writes can be dropped, torn, or turned into zeros. A sync that fails without landing has
 //! dropped the bytes of its file for good, and the next sync of it succeeds, as on Linux.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -52,8 +52,8 @@ struct State {
     is_stopped: bool,
     /// For each operation whether it changes anything.
     changes: Vec<bool>,
-    /// Every head that anyone could ever see, and what processes found as last signed.
-    heads: Vec<(String, Vec<u8>)>,
+    /// Every head that anyone could ever see, and what crashes left as last signed.
+    heads: BTreeSet<(String, Vec<u8>)>,
 }
 
 /// The disk. A clone is another hand on the same one.
@@ -115,7 +115,7 @@ impl FaultyDisk {
         self.state().is_stopped
     }
 
-    pub fn heads_seen(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn heads_seen(&self) -> BTreeSet<(String, Vec<u8>)> {
         self.state().heads.clone()
     }
 
@@ -143,6 +143,9 @@ impl FaultyDisk {
         state.is_stopped = false;
         state.is_locked = false;
         state.note_published();
+        // What a crash leaves as last signed may have been signed. What it takes away was not:
+        // a signature comes after it is durable.
+        state.note("private/last-signed");
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -225,11 +228,7 @@ impl State {
 
     fn perform(&mut self, pending: Pending) {
         apply(&mut self.volatile, &pending);
-        let is_rename = matches!(pending, Pending::Rename { .. });
         self.pending.push(pending);
-        if is_rename {
-            self.note_published();
-        }
     }
 
     fn make_durable(&mut self, pending: &Pending) {
@@ -280,9 +279,7 @@ impl State {
     fn note(&mut self, path: &str) {
         let Ok((_, Some(file))) = self.place(path) else { return };
         let head = (path.to_owned(), self.bytes(file).to_vec());
-        if !self.heads.contains(&head) {
-            self.heads.push(head);
-        }
+        self.heads.insert(head);
     }
 }
 
@@ -383,10 +380,13 @@ impl Storage for FaultyDisk {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
         let fails = state.begin(true)?;
-        let (from, found) = state.place(from)?;
-        let (to, _) = state.place(to)?;
+        let (source, found) = state.place(from)?;
+        let (target, _) = state.place(to)?;
         let inode = found.ok_or(io::ErrorKind::NotFound)?;
-        state.perform(Pending::Rename { from, to, inode });
+        state.perform(Pending::Rename { from: source, to: target, inode });
+        if to.starts_with("checkpoint") {
+            state.note(to);
+        }
         finish(fails)
     }
 
@@ -467,9 +467,6 @@ impl Storage for FaultyDisk {
         }
         finish(fails)?;
         state.is_locked = true;
-        // What a process finds as last signed when it starts, it will stand by. What one has
-        // only just put there, and a crash takes away, was never signed.
-        state.note("private/last-signed");
         drop(state);
         Ok(Box::new(Lock(self.clone())))
     }
