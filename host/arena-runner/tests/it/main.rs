@@ -7,6 +7,7 @@ mod forge;
 mod hagglers;
 mod order;
 mod refusals;
+mod replays;
 mod resume;
 mod stage;
 mod voids;

@@ -73,7 +73,7 @@ pub struct LogShowArgs {
     /// Print the signed head alone, as it is
     #[arg(long)]
     pub head: bool,
-    /// Print JSON: one document, or one line per entry
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
 }

@@ -93,7 +93,7 @@ fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
 }
 
 fn field(column: &Column) -> Result<TypePtr, ParquetError> {
-    let unsigned = LogicalType::Integer { bit_width: 64, is_signed: false };
+    let unsigned = LogicalType::integer(64, false);
     let (physical, logical) = match column.kind {
         Kind::Number => (Physical::INT64, Some(unsigned)),
         Kind::Real => (Physical::DOUBLE, None),
