@@ -55,7 +55,10 @@ pub fn entry(entry: &Entry) -> (&'static str, Value) {
         }
         Entry::Draw(body) => {
             let opened = body.contributions.iter().map(|opened| opened.map(|bytes| hex(&bytes)));
-            let beacon = |value: BeaconValue| json!({"round": value.round, "signature": hex(&value.signature)});
+            let beacon = |value: BeaconValue| {
+                let signature = hex(&value.signature);
+                json!({"round": value.round, "signature": signature})
+            };
             let body = json!({
                 "tournament": hex(&body.tournament.0),
                 "contributions": opened.collect::<Vec<_>>(),
@@ -135,7 +138,10 @@ fn record(record: &MatchRecord) -> Value {
 }
 
 fn turn(turn: &TurnRecord) -> Value {
-    let belief = |belief: Belief| json!({"reserve": belief.reserve.cents(), "spread": belief.spread.cents()});
+    let belief = |belief: Belief| {
+        let (reserve, spread) = (belief.reserve.cents(), belief.spread.cents());
+        json!({"reserve": reserve, "spread": spread})
+    };
     json!({
         "by": role(turn.by),
         "refused": turn.refused.iter().map(action).collect::<Vec<_>>(),
