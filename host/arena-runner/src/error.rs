@@ -158,6 +158,27 @@ impl RunError {
             | RunError::Misplaced { .. } => {
                 Some("nothing was changed; restore the log from a copy, or choose another `--out`")
             }
+            RunError::Log(
+                LogError::Special { .. }
+                | LogError::MissingFile { .. }
+                | LogError::UnexpectedFile { .. }
+                | LogError::Length { .. }
+                | LogError::Bundle { .. }
+                | LogError::Tile { .. }
+                | LogError::NotAPrefix { .. }
+                | LogError::Root { .. }
+                | LogError::Blob { .. }
+                | LogError::Head { .. }
+                | LogError::TwoHeads { .. }
+                | LogError::LastSigned { .. }
+                | LogError::LastSignedMissing { .. }
+                | LogError::PublishedAhead { .. }
+                | LogError::JournalAhead { .. }
+                | LogError::NotAJournal { .. },
+            ) => Some(
+                "nothing was changed; restore what is damaged from a copy of the same age: an \
+                 older copy of the whole log would sign a second history",
+            ),
             RunError::Log(LogError::Io { .. }) | RunError::Voided { .. } => {
                 Some("once the cause is gone, the same command goes on from here")
             }

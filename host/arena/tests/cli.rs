@@ -68,7 +68,7 @@ fn gather(folder: &Path, files: &mut Files) {
 
 /// A key for logs that are compared: PKCS#8 of the secret of RFC 8032 section 7.1, test 1.
 const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
-    MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMa2n9g\n\
+    MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n\
     -----END PRIVATE KEY-----\n";
 
 /// What the program said.
@@ -187,7 +187,7 @@ fn mistakes_in_a_tournament_are_named_and_nothing_is_written() {
     place.write("junk.wasm", [7; 64]);
     place.write("core.wasm", *b"\0asm\x01\0\0\0");
     let cases: [(&str, &str, i32, &[&str]); 6] = [
-        ("typo", &typo, 2, &["typo.toml:5:1", "`itmes`", "did you mean `items`?"]),
+        ("typo", &typo, 2, &["typo.toml:6:1", "`itmes`", "did you mean `items`?"]),
         ("stranger", &stranger, 3, &["agent `linear`", "`linaer`", "arena agent list"]),
         ("absent", &absent, 3, &["agent `linear`", "absent.wasm"]),
         ("junk", &junk, 3, &["agent `linear`", "not a component", "hint:"]),
