@@ -1,7 +1,8 @@
 //! What workers and dispatcher share: who plays which pair, how far the log is, when to stop.
 //!
-//! No worker starts a pair that lies further than the window beyond the log's end, so that
-//! the pairs waiting for an earlier one are bounded.
+//! No worker starts a pair that lies further than the window beyond the log's end, or while
+//! more bytes wait than may, so that what waits for an earlier pair, or for a head to be
+//! signed, is bounded. The pair that the log waits for is always started.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -16,20 +17,31 @@ pub struct Board<'a> {
     halt: AtomicBool,
     next: AtomicU64,
     written: AtomicU64,
+    waiting_bytes: AtomicU64,
     pair_count: u64,
-    window: u64,
+    window: Window,
     gate: Mutex<()>,
     moved: Condvar,
 }
 
+/// How far workers may be ahead of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Pairs.
+    pub pairs: u64,
+    /// Bytes of finished pairs. Pairs in play come on top.
+    pub bytes: u64,
+}
+
 impl<'a> Board<'a> {
     /// Returns the board of a run of which `written` pairs are in the log.
-    pub fn new(stop: &'a AtomicBool, written: u64, pair_count: u64, window: u64) -> Board<'a> {
+    pub fn new(stop: &'a AtomicBool, written: u64, pair_count: u64, window: Window) -> Board<'a> {
         Board {
             stop,
             halt: AtomicBool::new(false),
             next: AtomicU64::new(written),
             written: AtomicU64::new(written),
+            waiting_bytes: AtomicU64::new(0),
             pair_count,
             window,
             gate: Mutex::new(()),
@@ -48,7 +60,10 @@ impl<'a> Board<'a> {
 
     /// Returns whether a claimed pair lies within the window.
     pub fn is_open(&self, index: u64) -> bool {
-        index < self.written.load(Ordering::Acquire).saturating_add(self.window)
+        let written = self.written.load(Ordering::Acquire);
+        let is_near = index < written.saturating_add(self.window.pairs);
+        let has_room = self.waiting_bytes.load(Ordering::Relaxed) < self.window.bytes;
+        index == written || is_near && has_room
     }
 
     /// Waits until a claimed pair lies within the window; false when the run stops before. A
@@ -63,8 +78,14 @@ impl<'a> Board<'a> {
         self.is_open(index) && !self.is_stopped()
     }
 
-    /// Tells that the log holds this many pairs now.
-    pub fn advance(&self, written: u64) {
+    /// Tells that a pair of this many bytes is finished and waits to be written.
+    pub fn hold(&self, bytes: u64) {
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Tells that the log holds this many pairs now, and that this many bytes wait no more.
+    pub fn advance(&self, written: u64, bytes: u64) {
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         self.written.store(written, Ordering::Release);
         self.moved.notify_all();

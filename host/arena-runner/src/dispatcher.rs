@@ -16,7 +16,7 @@ use arena_core::entry::{Close, Entry, Reveal};
 use arena_log::storage::Storage;
 use arena_log::writer::{LogWriter, Record};
 
-use crate::board::{Board, POLL};
+use crate::board::{Board, POLL, Window};
 use crate::error::RunError;
 use crate::event::{Counts, RunEvent, RunStatus, Summary};
 use crate::identity::Identity;
@@ -26,12 +26,14 @@ use crate::worker::{BATCH_PAIRS_MAX, Delivery, Encoded, Failure, PlayedPair, Sta
 use crate::{Job, WORKERS_MAX};
 
 /// How many pairs each worker may be ahead of the log, on average.
-/// More than what is played during a sync of the file.
-const WINDOW_PAIRS: u64 = 128;
-/// Deliveries that may be on their way, for each worker.
-const DELIVERIES: usize = 4;
+/// More than what is played while a head is signed, which takes a tenth of a second.
+const WINDOW_PAIRS: u64 = 1_024;
+/// How many bytes of finished pairs each worker may be ahead of the log, on average.
+const WINDOW_BYTES: u64 = 32 << 20;
+/// Deliveries that may be on their way, for each worker: all that the window lets it play.
+const DELIVERIES: usize = WINDOW_PAIRS as usize / BATCH_PAIRS_MAX;
 /// Most bytes that are appended together; a pair may be larger.
-const GROUP_BYTES_MAX: usize = 16 << 20;
+const GROUP_BYTES_MAX: u64 = 16 << 20;
 /// Stack of a worker in bytes: a guest's host calls run on it.
 const STACK_BYTES: usize = 8 << 20;
 /// Between two reports of progress.
@@ -121,7 +123,8 @@ impl<'e> Dispatcher<'e> {
         let worker_count = job.workers.get().min(WORKERS_MAX);
         let worker_count =
             usize::try_from(left).map_or(worker_count, |left| worker_count.min(left));
-        let window = worker_count as u64 * WINDOW_PAIRS;
+        let workers = worker_count as u64;
+        let window = Window { pairs: workers * WINDOW_PAIRS, bytes: workers * WINDOW_BYTES };
         let board = Board::new(stop, self.counts.pairs_done, self.pair_count, window);
         let (sender, receiver) = mpsc::sync_channel(worker_count * DELIVERIES);
         thread::scope(|scope| {
@@ -150,8 +153,8 @@ impl<'e> Dispatcher<'e> {
             match deliveries.recv_timeout(POLL) {
                 Ok(Delivery::Pairs(pairs)) => {
                     self.waiting.extend(pairs.into_iter().map(|pair| (pair.index, pair)));
-                    self.write_ready()?;
-                    board.advance(self.counts.pairs_done);
+                    let bytes = self.write_ready()?;
+                    board.advance(self.counts.pairs_done, bytes);
                 }
                 Ok(Delivery::Voided(voiding)) => {
                     if self.voids_told < VOIDS_TOLD_MAX {
@@ -172,23 +175,25 @@ impl<'e> Dispatcher<'e> {
         }
     }
 
-    /// Writes the pairs whose turn has come, both legs of each together.
-    fn write_ready(&mut self) -> Result<(), RunError> {
+    /// Writes the pairs whose turn has come, both legs of each together. Returns their bytes.
+    fn write_ready(&mut self) -> Result<u64, RunError> {
         let mut ready: Vec<PlayedPair> = Vec::with_capacity(BATCH_PAIRS_MAX);
-        let mut bytes = 0;
+        let (mut bytes, mut written) = (0, 0);
         let mut next = self.counts.pairs_done;
         while let Some(pair) = self.waiting.remove(&next) {
-            let more: usize = pair.records.iter().map(Encoded::byte_count).sum();
+            let more = pair.byte_count();
             if bytes + more > GROUP_BYTES_MAX {
                 self.write(&ready)?;
                 ready.clear();
+                written += bytes;
                 bytes = 0;
             }
             bytes += more;
             next += 1;
             ready.push(pair);
         }
-        self.write(&ready)
+        self.write(&ready)?;
+        Ok(written + bytes)
     }
 
     fn write(&mut self, pairs: &[PlayedPair]) -> Result<(), RunError> {

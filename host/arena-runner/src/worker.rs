@@ -54,6 +54,13 @@ pub struct PlayedPair {
     pub counts: Counts,
 }
 
+impl PlayedPair {
+    /// Returns how many bytes it has.
+    pub fn byte_count(&self) -> u64 {
+        self.records.iter().map(Encoded::byte_count).sum()
+    }
+}
+
 /// An entry and what lies beside it, as they go into the log.
 pub struct Encoded {
     /// The entry.
@@ -74,8 +81,8 @@ impl Encoded {
     }
 
     /// Returns how many bytes it has.
-    pub fn byte_count(&self) -> usize {
-        self.entry.len() + self.attachment.len()
+    pub fn byte_count(&self) -> u64 {
+        (self.entry.len() + self.attachment.len()) as u64
     }
 }
 
@@ -171,7 +178,10 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
                 }
             }
             match self.play_caught(index) {
-                Ok(pair) => self.batch.push(pair),
+                Ok(pair) => {
+                    self.board.hold(pair.byte_count());
+                    self.batch.push(pair);
+                }
                 Err(Unfinished::Stopped) => break,
                 Err(Unfinished::Abandoned) => return Ok(()),
                 Err(Unfinished::Failed(failure)) => {

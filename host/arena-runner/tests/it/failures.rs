@@ -11,7 +11,7 @@ use arena_runner::SeatRequest;
 use arena_runner::error::RunError;
 use arena_runner::event::RunEvent;
 
-use crate::stage::{Farthest, Stage, WINDOW, hagglers, items, public};
+use crate::stage::{Farthest, ITEMS_BEYOND_WINDOW, Stage, WINDOW, hagglers, items, public};
 
 #[test]
 fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
@@ -38,7 +38,7 @@ fn a_worker_that_panics_ends_the_run_with_the_pair_and_the_log_goes_on() {
 
 #[test]
 fn a_listener_that_panics_ends_the_workers_too() {
-    let stage = Stage::new(30);
+    let stage = Stage::new(ITEMS_BEYOND_WINDOW);
     let farthest = Farthest::default();
     // The first pair is voided only once the other worker has come as far as it may: that one
     // then waits for a log that will not grow any more.

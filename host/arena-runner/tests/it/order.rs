@@ -1,21 +1,26 @@
 //! The log does not depend on who played what when.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_core::catalog::draw_scenario;
 use arena_core::entry::{Close, Entry, Reveal};
 use arena_core::fault::{Fault, SeatError};
 use arena_core::record::Outcome;
 use arena_core::rules;
-use arena_core::scenario::Role;
+use arena_core::scenario::{Brief, Role};
 use arena_core::schedule::seat_seeds;
-use arena_core::seat::Seat;
+use arena_core::seat::{Seat, Usage};
 use arena_core::transcript::Transcript;
+use arena_core::turn::{End, Event, Reply};
 use arena_runner::SeatRequest;
 use arena_runner::event::{RunEvent, RunStatus};
 
-use crate::stage::{Farthest, Item, Stage, WINDOW, hagglers, items, public, signed_sizes};
+use crate::hagglers::Haggler;
+use crate::stage::{
+    Farthest, ITEMS_BEYOND_WINDOW, Item, Stage, WINDOW, WINDOW_BYTES, hagglers, items, public,
+    signed_sizes,
+};
 
 #[test]
 fn logs_of_one_two_and_eight_workers_are_the_same_bytes() {
@@ -117,7 +122,7 @@ fn a_seat_that_cannot_be_made_faults_before_the_first_turn() {
 
 #[test]
 fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
-    let stage = Stage::new(30);
+    let stage = Stage::new(ITEMS_BEYOND_WINDOW);
     let farthest = Farthest::default();
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
         farthest.note(request.pair_index);
@@ -130,6 +135,53 @@ fn no_pair_is_begun_further_ahead_of_the_log_than_the_window() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     stage.run(folder.path(), 2, &seats).expect("hagglers play to the end");
     assert!(public(folder.path()) == stage.reference());
+}
+
+/// A haggler that notes so much that its pairs weigh millions of bytes.
+struct Chronicler(Haggler);
+
+/// Bytes that each of a pair's four seats notes.
+const NOTES_BYTES: usize = 1 << 20;
+
+impl Seat for Chronicler {
+    fn begin(&mut self, brief: &Brief) -> Result<(), SeatError> {
+        self.0.begin(brief)
+    }
+
+    fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
+        self.0.act(news)
+    }
+
+    fn finish(&mut self, end: &End) {
+        self.0.finish(end);
+    }
+
+    fn take_usage(&mut self) -> Usage {
+        let mut usage = self.0.take_usage();
+        usage.trace.push("x".repeat(NOTES_BYTES));
+        usage
+    }
+}
+
+#[test]
+fn no_pair_is_begun_while_more_bytes_wait_for_an_earlier_one_than_may() {
+    let stage = Stage::new(10);
+    let pairs_max = WINDOW_BYTES / (4 * NOTES_BYTES as u64);
+    let (farthest, stop) = (Farthest::default(), AtomicBool::new(false));
+    let seats = |request: SeatRequest| -> Result<Box<dyn Seat>, SeatError> {
+        farthest.note(request.pair_index);
+        if request.pair_index == 0 && request.role == Role::Buyer {
+            // The pair after those that fill the window may be begun before they are finished.
+            let come = farthest.wait(pairs_max - 1);
+            assert!(come <= pairs_max + 1, "{come} of {pairs_max}");
+            stop.store(true, Ordering::Relaxed);
+        }
+        Ok(Box::new(Chronicler(Haggler::new(request.seed))))
+    };
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let summary = stage.run_with(folder.path(), 2, &stop, &seats, &mut |_| {});
+    let summary = summary.expect("being stopped is no failure");
+    assert_eq!((summary.status, summary.counts.pairs_done), (RunStatus::Interrupted, 0));
 }
 
 #[test]

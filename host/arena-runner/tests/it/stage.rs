@@ -330,7 +330,11 @@ pub fn signed_sizes(folder: &Path) -> Vec<u64> {
 }
 
 /// How far pairs may be begun ahead of the log by two workers.
-pub const WINDOW: u64 = 2 * 128;
+pub const WINDOW: u64 = 2 * 1_024;
+/// How many bytes of finished pairs may wait for the log with two workers.
+pub const WINDOW_BYTES: u64 = 2 * (32 << 20);
+/// Items of a stage with more pairs than the window holds.
+pub const ITEMS_BEYOND_WINDOW: u32 = WINDOW as u32 / 10 + 10;
 
 /// How far the pairs of a run have been begun, for seats that wait for it.
 #[derive(Default)]
