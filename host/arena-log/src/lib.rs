@@ -32,5 +32,3 @@ pub mod writer;
 pub mod recovery;
 pub mod reader;
 mod text;
-
-pub mod plain;
