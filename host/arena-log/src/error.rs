@@ -80,8 +80,17 @@ pub enum LogError {
         path: PathBuf,
         /// Its bytes.
         found: u64,
-        /// The bytes that it should have, or the most that it may.
+        /// The bytes that it should have.
         wanted: u64,
+    },
+    /// A file is larger than any of its kind.
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, as far as they were counted.
+        bytes: u64,
+        /// The most.
+        most: u64,
     },
     /// An entry or attachment in a bundle cannot be read.
     Bundle {

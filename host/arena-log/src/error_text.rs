@@ -190,6 +190,9 @@ impl LogError {
             LogError::Length { path, found, wanted } => {
                 write!(f, "`{}` has {found} bytes, expected {wanted}", path.display())
             }
+            LogError::FileTooLarge { path, bytes, most } => {
+                write!(f, "`{}` has {bytes} bytes, the most is {most}", path.display())
+            }
             LogError::Bundle { path, index, damage } => {
                 write!(f, "entry {index} in `{}`: {damage}", path.display())
             }

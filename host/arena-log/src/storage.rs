@@ -162,27 +162,33 @@ impl dyn Storage + '_ {
         let Some((reader, length)) = self.reader_if_there(path)? else {
             return Ok(None);
         };
-        let too_long = |found| LogError::Length { path: self.shown(path), found, wanted: most };
+        let too_large = |bytes| {
+            let path = self.shown(path);
+            LogError::FileTooLarge { path, bytes, most }
+        };
         if length > most {
-            return Err(too_long(length));
+            return Err(too_large(length));
         }
         // The file may have grown since its length was taken.
         let mut bytes = Vec::new();
         let read = reader.take(most.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| self.error("read", path, error))?;
         if bytes.len() as u64 > most {
-            return Err(too_long(bytes.len() as u64));
+            return Err(too_large(bytes.len() as u64));
         }
         Ok(Some(bytes))
     }
 
     /// Reads a whole file of exactly `wanted` bytes, which must be there.
     pub(crate) fn read_exactly(&self, path: &str, wanted: u64) -> Result<Vec<u8>, LogError> {
-        let missing = || LogError::MissingFile { path: self.shown(path) };
-        let bytes = self.read_if_there(path, wanted)?.ok_or_else(missing)?;
+        let (reader, length) = self.reader(path)?;
+        let mut bytes = Vec::new();
+        if length == wanted {
+            let read = reader.take(wanted).read_to_end(&mut bytes);
+            read.map_err(|error| self.error("read", path, error))?;
+        }
         if bytes.len() as u64 != wanted {
-            let found = bytes.len() as u64;
-            return Err(LogError::Length { path: self.shown(path), found, wanted });
+            return Err(LogError::Length { path: self.shown(path), found: length, wanted });
         }
         Ok(bytes)
     }

@@ -7,11 +7,13 @@ use arena_log::hash::Hash;
 use arena_log::proof::{verify_consistency, verify_inclusion};
 use arena_log::reader::{Access, LogReader};
 use arena_log::storage::Storage;
+use arena_log::tile;
 use arena_log::writer::LogWriter;
 
 use crate::faulty::FaultyDisk;
 use crate::kit::{
-    append_to, assert_log, assert_record, assert_same_files, disk, entry, public_files, settings,
+    all_files, append_to, assert_log, assert_record, assert_same_files, disk, entry, public_files,
+    settings,
 };
 
 #[test]
@@ -149,6 +151,23 @@ fn the_public_see_no_attachment_and_no_private_blob_before_they_are_published() 
     reader.verify_tree().expect("all files agree");
     reader.blob(&private, 5).expect_err("it is larger than asked for");
     assert!(!public_files(&*disk(folder.path())).is_empty());
+}
+
+#[test]
+fn what_was_put_or_synced_is_there_after_a_crash() {
+    let disk = FaultyDisk::new();
+    let mut writer = LogWriter::create_on(disk.storage(), settings(256)).expect("a log is made");
+    append_to(&mut writer, 9, 4);
+    writer.sync().expect("it is synced");
+    let public = writer.put_blob(b"rules", Visibility::Public).expect("a blob");
+    let private = writer.put_blob(b"secret", Visibility::Private).expect("a blob");
+    append_to(&mut writer, 11, 4);
+    disk.crash(|| 0);
+    let files = all_files(&*disk.storage());
+    assert_eq!(files[&tile::blob(&public)], b"rules");
+    assert_eq!(files[&format!("private/{}", tile::blob(&private))], b"secret");
+    let reopened = LogWriter::open_on(disk.storage(), settings(256)).expect("it opens");
+    assert_eq!((reopened.size(), reopened.cut), (9, 0));
 }
 
 #[test]
