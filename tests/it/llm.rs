@@ -18,12 +18,13 @@ use arena_core::scenario::Role;
 use arena_core::seed::Root;
 use arena_core::turn::Move;
 use arena_llm::model::LanguageModel;
+use arena_llm::recorded::Recorded;
 use arena_llm::tokens;
 use arena_sandbox::{Grants, LoadedAgent, Sandbox};
 
 use crate::kit::{ARENA, root};
 use crate::logs;
-use crate::models::{Recorded, scripted};
+use crate::models::scripted;
 
 /// The model of the shipped tournament.
 pub const SCRIPT: &str = include_str!("../../tournaments/scripted-llm.script.toml");
@@ -175,7 +176,7 @@ fn every_record_can_be_judged_and_executed_again_from_the_recorded_replies() {
         let seat = |role: Role| {
             let (side, agent) = (role.index(), usize::from(record.agents[role.index()]));
             let calls = record.usage[side].model_calls.clone();
-            let recorded = Recorded { info: scripted(SCRIPT).info(), calls };
+            let recorded = Recorded::new(scripted(SCRIPT).info(), calls.into());
             let granted = !config.agents[agent].models.is_empty();
             let models = granted.then(|| Arc::new(recorded) as Arc<dyn LanguageModel>);
             let grants = Grants { models: models.into_iter().collect(), training: None };

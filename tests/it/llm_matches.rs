@@ -11,13 +11,14 @@ use arena_core::scenario::{Horizon, Item, Regulation, Role, RuleSet, Scenario};
 use arena_core::seat::Seat;
 use arena_core::turn::Move;
 use arena_llm::model::LanguageModel;
+use arena_llm::recorded::Recorded;
 use arena_llm::request::{ChatRole, Request};
 use arena_sandbox::{Grants, LoadedAgent, Sandbox};
 use snapbox::{Assert, Data};
 
 use crate::kit::root;
 use crate::llm::{SCRIPT, load};
-use crate::models::{Listening, Recorded, scripted};
+use crate::models::{Listening, scripted};
 
 fn scenario() -> Scenario {
     Scenario {
@@ -217,7 +218,7 @@ fn a_match_whose_model_refused_to_go_on_can_be_executed_again_from_its_record() 
         let calls = played.usage[role.index()].model_calls.clone();
         let acts = played.usage[role.index()].fuel_per_act.len();
         assert!((1..acts).contains(&calls.len()), "{} calls in {acts} turns", calls.len());
-        let recorded = Arc::new(Recorded { info, calls });
+        let recorded = Arc::new(Recorded::new(info, calls.into()));
         let again = table.haggle(RuleSet::Standard, role, recorded, ["", ""]);
         assert_eq!(again, played);
     }

@@ -1,11 +1,9 @@
-//! Language models for tests: one that listens, one that fails on the way, one that answers from
-//! a record.
+//! Language models for tests: one that listens, and one that fails on the way.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use arena_core::seat::ModelCall;
-use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError, ModelInfo};
+use arena_llm::model::{Completion, LanguageModel, ModelError, ModelInfo};
 use arena_llm::request::Request;
 use arena_llm::scripted::ScriptedModel;
 
@@ -64,36 +62,5 @@ impl LanguageModel for Failing {
             return Err(ModelError::Unavailable("the server is down".to_owned()));
         }
         self.inner.complete(request)
-    }
-}
-
-/// Answers as a seat's record says that the model did, and refuses what is not there. Whoever asks
-/// otherwise than on the record gets other answers, and shows that in its moves or its trace.
-pub struct Recorded {
-    pub info: ModelInfo,
-    pub calls: Vec<ModelCall>,
-}
-
-impl LanguageModel for Recorded {
-    fn info(&self) -> ModelInfo {
-        self.info.clone()
-    }
-
-    fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
-        let number = request.key.call_index;
-        let call = self.calls.get(number as usize);
-        let Some(call) = call.filter(|call| call.request_sha256 == request.sha256()) else {
-            return Err(ModelError::InvalidInput("not on the record".to_owned()));
-        };
-        Ok(Completion {
-            text: call.text.clone(),
-            // The allowance tells what it cut from what the caller cut.
-            finish_reason: match call.finish_reason {
-                0 => FinishReason::Stop,
-                _ => FinishReason::Length,
-            },
-            input_tokens: call.input_tokens,
-            output_tokens: call.output_tokens,
-        })
     }
 }

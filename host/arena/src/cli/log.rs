@@ -116,8 +116,7 @@ shown another log. A head file needs the log's folder beside it only to show gro
 The cosigned head goes to LOG/witness/NAME, or to standard output where only a head is given.
 
 Examples:
-  arena log witness arena-out/smoke-1 --log-key smoke.vkey --key witness.pem \\
-      --name witness.example/w1 --state witness.state";
+  arena log witness smoke-1 --log-key smoke.vkey --key w1.pem --name w1.example --state w1.state";
 
 /// `arena log witness`
 #[derive(Debug, Args)]
