@@ -62,7 +62,7 @@ pub fn run(
             return Ok(summary);
         }
     };
-    let Unfinished { writer, phase, counts, start } = unfinished;
+    let Unfinished { writer, phase, counts, start } = *unfinished;
     let pairs_resumed = counts.pairs_done;
     events(RunEvent::Started { pairs_done: pairs_resumed, pair_count });
     let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);

@@ -30,7 +30,7 @@ pub enum Opened {
     /// Nothing is left to do.
     Finished(Counts),
     /// Something is left.
-    Unfinished(Unfinished),
+    Unfinished(Box<Unfinished>),
 }
 
 /// A log that goes on.
@@ -100,7 +100,7 @@ fn go_on(reopened: Reopened, progress: &Progress, signed: u64) -> Result<Opened,
     };
     let writer = reopened.resume_at(size)?;
     let (counts, start) = (progress.counts(size), progress.start(size));
-    Ok(Opened::Unfinished(Unfinished { writer, phase, counts, start }))
+    Ok(Opened::Unfinished(Box::new(Unfinished { writer, phase, counts, start })))
 }
 
 /// Writes and signs what is missing of the opening.
@@ -117,8 +117,8 @@ fn begin(
         writer.append_all(&[Record { entry: draw, attachment: &[] }])?;
         writer.checkpoint()?;
     }
-    let (counts, start) = (Counts::default(), Start::of(0));
-    Ok(Opened::Unfinished(Unfinished { writer, phase: Phase::Pairs, counts, start }))
+    let (phase, counts, start) = (Phase::Pairs, Counts::default(), Start::of(0));
+    Ok(Opened::Unfinished(Box::new(Unfinished { writer, phase, counts, start })))
 }
 
 /// Stores what the announcement names, and signs the first head.

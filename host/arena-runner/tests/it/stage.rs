@@ -199,7 +199,7 @@ impl Stage {
     }
 
     pub fn announce(&self, out_dir: &Path) -> Result<Head, RunError> {
-        self.with_job(out_dir, 1, &nobody, |job| arena_runner::announce(job))
+        self.with_job(out_dir, 1, &nobody, arena_runner::announce)
     }
 
     pub fn run_with(
