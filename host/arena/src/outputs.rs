@@ -124,6 +124,7 @@ pub fn beside(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// It cannot be named.
+#[cfg(feature = "index")]
 pub fn name(new: &Path, path: &Path) -> Result<(), CliError> {
     let synced = File::open(new).and_then(|file| file.sync_all());
     let named = synced.and_then(|()| fs::rename(new, path)).and_then(|()| sync_folder(path));

@@ -130,13 +130,13 @@ fn shown(announcement: &Announcement, sample: &Sample, match_count: u64) -> Stri
     }
 }
 
-/// Shows a share without claiming more than it is: rounded down, one decimal below 1 %.
+/// Shows a share without claiming more than it is: rounded down, to a tenth near 0 and 100 %.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    match percent {
-        percent if percent >= 99.0 && percent < 100.0 => format!("{} %", floor_tenth(percent)),
-        percent if percent < 1.0 => format!("{} %", floor_tenth(percent)),
-        percent => format!("{:.0} %", percent.floor()),
+    let needs_a_decimal = percent < 1.0 || (99.0..100.0).contains(&percent);
+    match needs_a_decimal {
+        true => format!("{} %", floor_tenth(percent)),
+        false => format!("{:.0} %", percent.floor()),
     }
 }
 
