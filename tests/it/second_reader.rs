@@ -83,6 +83,8 @@ fn finished() -> &'static Path {
             std::fs::write(place.path().join(name), bytes).expect("a file");
         };
         write("t.toml", TOURNAMENT.as_bytes());
+        // Key and secret are always the same here, and so is each byte of the log.
+        write("secret", "5a".repeat(32).as_bytes());
         write(
             "trapper.wasm",
             &crate::kit::component(include_str!("../guests/trap-after-offer.wat")),
@@ -95,7 +97,8 @@ fn finished() -> &'static Path {
         logs::write_key(&place.path().join("key.pem"));
         let run = Command::new(ARENA)
             .current_dir(place.path())
-            .args(["tournament", "run", "t.toml", "--out", "log", "--key", "key.pem"])
+            .args(["tournament", "run", "t.toml", "--out", "log"])
+            .args(["--key", "key.pem", "--secret", "secret"])
             .output()
             .expect("the program runs");
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

@@ -124,9 +124,7 @@ fn replay_unfinished(
     position: &Position,
     record: &MatchRecord,
 ) -> Result<(), ReplayError> {
-    let unfinished = |breach| {
-        Err(ReplayError::Turn { turn_index: record.turns.len(), breach })
-    };
+    let unfinished = |breach| Err(ReplayError::Turn { turn_index: record.turns.len(), breach });
     let (by, illegal) = match record.outcome {
         Outcome::Violated { by, .. } => (by, false),
         Outcome::Faulted { by, fault } => (by, fault == Fault::IllegalMove),

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::announcement::Announcement;
 use crate::config::{CatalogKind, TournamentConfig};
 use crate::draws::Draws;
-use crate::announcement::Announcement;
 use crate::fault::{Fault, VoidReason};
 use crate::hexadecimal::hex;
 use crate::scenario::Role;
