@@ -6,3 +6,5 @@ mod verdicts;
 mod forged;
 mod tampered;
 mod bits;
+mod hostile;
+mod receipts;

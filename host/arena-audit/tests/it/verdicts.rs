@@ -2,10 +2,13 @@
 
 use arena_audit::diff::{Relation, View, diff};
 use arena_audit::{Audit, AuditOptions, Verdict};
+use arena_core::catalog::amazon;
+use arena_core::config::{Split, TournamentConfig};
 use arena_core::entry::Entry;
 use arena_core::report::Report;
+use arena_core::seed::Root;
 
-use crate::honest::{Drawn, Tournament, author_key, shown};
+use crate::honest::{Drawn, Tournament, assert_fails, author_key, shown};
 
 fn assert_verified(audit: &Audit) {
     assert_eq!(shown(audit), "re-execution not checked: it was not asked for\n");
@@ -137,4 +140,46 @@ fn two_views_of_an_honest_log_continue_each_other() {
     assert_eq!(relation(kept, whole), Relation::Continued);
     let bare = View { checkpoint: &newest, folder: None };
     assert!(matches!(relation(bare, kept), Relation::Unknown { .. }));
+}
+
+#[test]
+fn items_that_are_not_generated_are_checked_where_the_auditor_has_their_source() {
+    let product = |title: &str, low: &str| {
+        format!(
+            "{{ \"title\": \"{title}\", \"category\": \"home\", \"list_price\": \"$50.00\", \
+             \"highest_price\": \"$60.95\", \"lowest_price\": \"{low}\", \
+             \"description\": \"A lamp that shines.\" }}"
+        )
+    };
+    let import = |low: &str| {
+        let rows = [product("Lamp", low), product("Lantern", "$20"), product("Torch", "$30")];
+        let files = [("home.json".to_owned(), format!("[{}]", rows.join(",")))];
+        amazon::import(&files).expect("products")
+    };
+    let source = import("$29.99");
+    let mut tournament = Tournament::play(Drawn::Publicly, 3);
+    let toml = &mut tournament.announcement.config_toml;
+    let generated = "kind = \"uniform\"\nitems = 3\nlow = \"10\"\nhigh = \"200\"\n";
+    let imported = "kind = \"amazon-history-price\"\nfolder = \"data\"\nsample = 2\n\
+                    budget_factor = [0.4, 1.0]\n";
+    *toml = toml.replacen(generated, imported, 1);
+    tournament.config = TournamentConfig::parse(toml).expect("the file is sound");
+    tournament.catalog = source.select(Split::All, Some(2), Root::Seed(7)).expect("two items");
+    tournament.announcement.catalog_sha256 = tournament.catalog.sha256();
+    tournament.announcement.item_count = 2;
+    tournament.announcement.pair_count = 6;
+    *tournament.blobs.last_mut().expect("the catalog") = tournament.catalog.encode();
+    tournament.announce();
+    let log = tournament.write();
+    let policy = log.policy();
+    let audit = |catalog| {
+        let options = AuditOptions { policy: &policy, held: &[], authors: &[], catalog };
+        arena_audit::audit(log.path(), &options, &mut |_| {})
+    };
+    assert_verified(&audit(Some(&source)));
+    let without = audit(None);
+    assert!(without.is_verified_without(&["re-execution", "catalog"]), "{}", shown(&without));
+    assert!(shown(&without).contains("catalog not checked: its source, AmazonHistoryPrice, was"));
+    let other = audit(Some(&import("$29.98")));
+    assert_fails("another source", &other, &["catalog"], "the announced hash of the catalog");
 }
