@@ -53,7 +53,7 @@ pub fn open(prepared: &Prepared, args: &RunArgs) -> Result<Drawing, CliError> {
         }
     };
     let awaited = || Drawing::Awaited(await_all(announcement, committed));
-    if !secrets::has_log(&prepared.out_dir) {
+    if !secrets::has_head(&prepared.out_dir) {
         // Whoever knows them before the secret is bound can choose a secret that suits.
         refuse(args, "it must not be known before the announcement is signed")?;
         warn_of_old_round(committed)?;

@@ -81,13 +81,19 @@ impl Secrets {
         let fails = |error: io::Error| {
             let failed = format!("cannot keep the log's secrets in `{}`", folder.display());
             let complaint = Complaint::new(failed, &error);
-            CliError::Infrastructure(match error.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    complaint.hint("another run has begun there; wait for it, then run this again")
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => CliError::Infrastructure(
+                    complaint.hint("another run has begun there; wait for it, then run this again"),
+                ),
+                io::ErrorKind::DirectoryNotEmpty => {
+                    CliError::Input(complaint.hint("choose another folder with `--out`"))
                 }
-                _ => complaint,
-            })
+                _ => CliError::Infrastructure(complaint),
+            }
         };
+        if (self.is_new_key || self.is_new_secret) && !has_log(out_dir) {
+            refuse_foreign(out_dir).map_err(fails)?;
+        }
         if self.is_new_key {
             let pem = self.key.to_pem(None).map_err(|error| no_randomness(&error))?;
             keep_file(&folder, KEY_FILE, pem.as_bytes()).map_err(fails)?;
@@ -101,10 +107,31 @@ impl Secrets {
 }
 
 /// Returns whether a folder holds a log, or the beginning of one.
-pub fn has_log(out_dir: &Path) -> bool {
-    ["checkpoint", "private/journal", "private/last-signed"]
-        .iter()
-        .any(|name| out_dir.join(name).symlink_metadata().is_ok())
+fn has_log(out_dir: &Path) -> bool {
+    has_head(out_dir) || out_dir.join("private/journal").symlink_metadata().is_ok()
+}
+
+/// Returns whether a folder holds a log of which a head was signed.
+pub fn has_head(out_dir: &Path) -> bool {
+    let names = ["checkpoint", "private/last-signed"];
+    names.iter().any(|name| out_dir.join(name).symlink_metadata().is_ok())
+}
+
+/// Refuses a folder in which no log can be begun, so that no secret is left in it either.
+fn refuse_foreign(out_dir: &Path) -> io::Result<()> {
+    let items = match fs::read_dir(out_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        items => items?,
+    };
+    for item in items {
+        let name = item?.file_name();
+        if name != PRIVATE_DIR && name != "log.vkey" {
+            let name = name.to_string_lossy().into_owned();
+            let fact = format!("the folder of the log holds `{name}`, which is not of a log");
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, fact));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a key file. The password of an encrypted one comes from [`PASSWORD_VARIABLE`].

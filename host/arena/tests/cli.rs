@@ -376,6 +376,18 @@ fn a_log_is_not_gone_on_with_without_its_key_or_secret() {
 }
 
 #[test]
+fn a_folder_with_something_else_in_it_gets_no_log_and_no_secret() {
+    let place = Place::new();
+    place.write("tiny.toml", tournament(2));
+    let run = ["tournament", "run", "tiny.toml", "--out", "."];
+    place.arena(&run).complains(3, &["`tiny.toml`", "choose another folder"]);
+    place.write("key.pem", KEY);
+    let keyed = [&run[..], &["--key", "key.pem"]].concat();
+    place.arena(&keyed).complains(3, &["choose another folder"]);
+    assert!(!place.path("private/key.pem").exists());
+}
+
+#[test]
 fn flags_that_would_have_no_effect_are_refused() {
     let place = Place::new();
     place.write("seeded.toml", tournament(2));
