@@ -130,8 +130,11 @@ fn write(folder: &Path, announcement: &Announcement, forge: &dyn Fn(&mut MatchRe
     write_records(folder, &announcement.encode(), &records);
 }
 
+/// An entry and what lies beside it.
+type Raw = (Vec<u8>, Vec<u8>);
+
 /// Writes and signs a log of any bytes.
-fn write_records(folder: &Path, announcement: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
+fn write_records(folder: &Path, announcement: &[u8], records: &[Raw]) {
     let settings =
         LogSettings { origin: ORIGIN.to_owned(), key: logs::key(), checkpoint_every: 256 };
     let mut writer = LogWriter::create(folder, settings).expect("a folder for the log");
@@ -341,7 +344,7 @@ fn entries_out_of_place_or_of_another_tournament_are_refused() {
     let other = TournamentId([9; 32]);
     let again = (opened.clone(), Vec::new());
     let swapped = (first.0.clone(), second.1.clone());
-    let cases: [(&str, Vec<(Vec<u8>, Vec<u8>)>); 8] = [
+    let cases: [(&str, Vec<Raw>); 8] = [
         ("a second announcement", vec![again]),
         ("a match of another tournament", vec![matched(other, 0), matched(other, 1)]),
         ("a close of another tournament", vec![first.clone(), second.clone(), close(other)]),
@@ -378,13 +381,15 @@ fn files_that_matter(log: &Path) -> Vec<PathBuf> {
     logs::public_files(log).into_keys().filter(|path| !unread(path)).collect()
 }
 
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn a_file_that_is_torn_changed_gone_or_no_file_is_told_of() {
     let honest = tempfile::tempdir().expect("a folder");
     write(honest.path(), &announcement(), &|_| {});
     let files = files_that_matter(honest.path());
     assert_eq!(files.len(), 4, "checkpoint, entries, attachments, announcement: {files:?}");
-    let damage: [(&str, fn(&Path)); 5] = [
+    let damage: [Damage; 5] = [
         ("torn", |path| {
             let bytes = std::fs::read(path).expect("a file");
             std::fs::write(path, &bytes[..bytes.len() / 2]).expect("written");

@@ -109,7 +109,7 @@ fn brief_once(prepared: &Prepared) {
 /// Signs the announcement and says what the draws still need.
 fn announce(prepared: &Prepared, awaited: &[String]) -> Result<u8, CliError> {
     let seats = |request: SeatRequest| seat(prepared, request);
-    let head = with_job(prepared, None, &seats, |job| arena_runner::announce(job))
+    let head = with_job(prepared, None, &seats, arena_runner::announce)
         .map_err(|error| judge(&error, &prepared.out_dir))?;
     let vkey = prepared.secrets.key.vkey(&head.origin).map_err(|error| {
         CliError::Infrastructure(Complaint::new("cannot write out the log's key", error))
