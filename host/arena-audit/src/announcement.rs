@@ -6,7 +6,7 @@
 //! Not here: the authors' statements (`submissions`), where the draws come from (`draws`).
 
 use arena_core::announcement::Announcement;
-use arena_core::config::{AGENTS_MAX, CHECKPOINT_STEP, MODELS_MAX, TournamentConfig, is_name};
+use arena_core::config::{CHECKPOINT_STEP, TournamentConfig, is_name};
 use arena_core::entry::{AnnouncementEntry, TournamentId};
 use arena_core::hexadecimal::hex;
 use arena_core::rules::Rules;
@@ -41,6 +41,16 @@ impl Announced {
             let found = format!("{error}");
             Finding::new("the tournament file", found, "one that can be played").at(0)
         })?;
+        // Everything that grows with the agents is bounded by what the file may hold.
+        let counts = [
+            ("the number of agents", announcement.agents.len(), config.agents.len()),
+            ("the number of models", announcement.models.len(), config.models.len()),
+        ];
+        for (what, is, should) in counts {
+            if is != should {
+                return Err(Finding::new(what, is, should).at(0));
+            }
+        }
         let schedule = Schedule::new(&config, announcement.item_count)
             .map_err(|error| Finding::new("the schedule", error, "matches").at(0))?;
         let rules = Rules::new(&config.rules, &config.limits);
@@ -78,11 +88,6 @@ impl Announced {
 
     fn check_agents(&self, found: &mut Findings) {
         let agents = &self.announcement.agents;
-        same(found, "the number of agents", &agents.len(), &self.config.agents.len());
-        if agents.len() > AGENTS_MAX {
-            let wanted = format!("at most {AGENTS_MAX}");
-            found.add(Finding::new("the number of agents", agents.len(), wanted).at(0));
-        }
         for (place, (agent, given)) in agents.iter().zip(&self.config.agents).enumerate() {
             let what = |field: &str| format!("{field} of agent {place}");
             same(found, &what("the name"), &agent.name, &given.name);
@@ -104,11 +109,6 @@ impl Announced {
 
     fn check_models(&self, found: &mut Findings) {
         let models = &self.announcement.models;
-        same(found, "the number of models", &models.len(), &self.config.models.len());
-        if models.len() > MODELS_MAX {
-            let wanted = format!("at most {MODELS_MAX}");
-            found.add(Finding::new("the number of models", models.len(), wanted).at(0));
-        }
         for (place, (model, given)) in models.iter().zip(&self.config.models).enumerate() {
             same(found, &format!("the name of model {place}"), &model.name, &given.name);
         }

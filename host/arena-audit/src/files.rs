@@ -33,7 +33,7 @@ pub const COMPONENT_BYTES_MAX: u64 = 24 << 20;
 /// Largest model script or manifest, in bytes.
 pub const MODEL_BYTES_MAX: u64 = 64 << 20;
 /// Largest catalog, in bytes.
-pub const CATALOG_BYTES_MAX: u64 = 1 << 30;
+pub const CATALOG_BYTES_MAX: u64 = 256 << 20;
 
 /// Looks through the folder's top, its heads from witnesses, its key and the names of its blobs.
 pub(crate) fn check(

@@ -13,7 +13,7 @@ use crate::verdict::{Finding, Findings, Verdict};
 pub const RESULTS_FILE: &str = "results.json";
 
 /// Largest file of published tables, in bytes: a thousand agents' meetings.
-pub const RESULTS_BYTES_MAX: u64 = 1 << 30;
+pub const RESULTS_BYTES_MAX: u64 = 512 << 20;
 
 /// Returns what `results.json` must hold: the report of a finished log.
 pub fn published_bytes(report: &Report) -> Vec<u8> {

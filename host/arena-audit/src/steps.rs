@@ -443,7 +443,8 @@ fn tables(
     reason: Option<&str>,
     verdicts: &mut Verdicts,
 ) -> Option<Report> {
-    let sound = ["tree", "entries", "schedule", "transcripts", "rules", "scenarios"];
+    let sound =
+        ["tree", "entries", "announcement", "schedule", "transcripts", "rules", "scenarios"];
     let is_sound = sound.iter().all(|id| verdicts.get(id).is_some_and(Verdict::is_verified));
     let reason = reason.or((!is_sound).then_some("some matches are missing or not sound"));
     let (report, verdict) = match (reason, results) {

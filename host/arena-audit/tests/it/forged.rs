@@ -446,7 +446,7 @@ fn a_fault_costs_the_figures_of_its_turn() {
 }
 
 #[test]
-fn secret_contributions_and_beacon_are_those_announced() {
+fn secret_and_contributions_are_those_announced() {
     check(
         Drawn::InCommon,
         &[
@@ -479,6 +479,15 @@ fn secret_contributions_and_beacon_are_those_announced() {
                 step: "draws",
                 says: "entry 1: the commitment of contribution 1: found",
             },
+        ],
+    );
+}
+
+#[test]
+fn the_beacons_value_is_that_of_the_announced_round() {
+    check(
+        Drawn::InCommon,
+        &[
             Case {
                 name: "another round of the beacon",
                 change: |log| {
@@ -553,6 +562,16 @@ fn the_announcement_fits_the_log_and_its_own_file() {
                 },
                 step: "announcement",
                 says: "the number of pairs: found `11`, expected `12`",
+            },
+            Case {
+                name: "an agent that the file does not name",
+                change: |log| {
+                    let agent = log.announcement.agents[2].clone();
+                    log.announcement.agents.push(agent);
+                    log.announce_only();
+                },
+                step: "announcement",
+                says: "the number of agents: found 4, expected 3",
             },
             Case {
                 name: "an agent of another name",

@@ -231,6 +231,15 @@ impl Tournament {
         self.push(Some(Entry::Reveal(Reveal { tournament, secret })));
     }
 
+    /// Binds the announcement as it now stands, and plays nothing: the log is running.
+    pub fn announce_only(&mut self) {
+        self.opening.announcement_sha256 = Sha256::digest(self.announcement.encode()).into();
+        let entry = Entry::Announcement(self.opening.clone());
+        self.id = TournamentId::of_first_entry(&entry.encode());
+        self.records = vec![Recorded { entry, attachment: vec![] }];
+        self.results = None;
+    }
+
     fn push(&mut self, entry: Option<Entry>) {
         self.records.extend(entry.map(|entry| Recorded { entry, attachment: vec![] }));
     }
