@@ -48,8 +48,8 @@ component = "builtin:linear"
 "#;
 
 /// Round 123 of quicknet, as drand published it.
-const ROUND: &str = "{\"round\":123,\"signature\":\"b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486\
-     d591aa9d43765482e26cd02df835d3546d23c4b13e0dfc92\"}";
+const ROUND: &str = "{\"round\":123,\"signature\":\"b75c69d0b72a5d906e854e808ba7e2acc\
+     b1542ac355ae486d591aa9d43765482e26cd02df835d3546d23c4b13e0dfc92\"}";
 
 /// The contributions of the two authors.
 const CONTRIBUTIONS: [[u8; 32]; 2] = [[0xa1; 32], [0xb2; 32]];
