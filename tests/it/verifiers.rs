@@ -2,6 +2,8 @@
 //!
 //! They live in `tests/verifiers`, a workspace of its own.
 
+#![allow(clippy::print_stderr)]
+
 use std::process::Command;
 
 use crate::kit::root;
