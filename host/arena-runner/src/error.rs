@@ -152,6 +152,9 @@ impl RunError {
             RunError::NotAnnounced { .. } => {
                 Some("give what was announced, or choose another folder with `--out`")
             }
+            RunError::Log(error) if is_damage(error) => {
+                Some("nothing was changed; restore the log from a copy, or choose another `--out`")
+            }
             RunError::Entry { .. }
             | RunError::Transcript { .. }
             | RunError::Disagrees { .. }
@@ -185,6 +188,28 @@ impl RunError {
             _ => None,
         }
     }
+}
+
+/// Returns whether what is signed is not there as it was signed.
+fn is_damage(error: &LogError) -> bool {
+    matches!(
+        error,
+        LogError::Special { .. }
+            | LogError::MissingFile { .. }
+            | LogError::UnexpectedFile { .. }
+            | LogError::Length { .. }
+            | LogError::Bundle { .. }
+            | LogError::Tile { .. }
+            | LogError::NotAPrefix { .. }
+            | LogError::Root { .. }
+            | LogError::Head { .. }
+            | LogError::TwoHeads { .. }
+            | LogError::LastSigned { .. }
+            | LogError::LastSignedMissing { .. }
+            | LogError::PublishedAhead { .. }
+            | LogError::JournalAhead { .. }
+            | LogError::NotAJournal { .. }
+    )
 }
 
 impl std::error::Error for RunError {

@@ -323,6 +323,7 @@ fn a_signed_record_that_is_damaged_is_refused_and_left_as_it_is() {
     std::fs::write(&entries, bytes).expect("the disk works");
     let error = refuse(&stage, folder.path());
     assert!(matches!(error, RunError::Log(_)), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("nothing was changed")), "{error}");
 }
 
 #[test]
