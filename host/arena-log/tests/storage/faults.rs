@@ -16,8 +16,8 @@ use arena_log::writer::LogWriter;
 
 use crate::faulty::{Fault, FaultyDisk};
 use crate::kit::{
-    ORIGIN, append, assert_log, assert_same_files, attachment, entry, filler, public_files,
-    settings,
+    ORIGIN, append, append_to, assert_log, assert_same_files, attachment, entry, filler,
+    public_files, settings,
 };
 
 /// Entries up to the close. Heads are due at 1, 256, here, and after one more.
@@ -261,6 +261,37 @@ fn a_failure_and_then_a_crash_lose_and_contradict_nothing() {
                 later += PAIR_STEP;
             }
         }
+    }
+}
+
+/// What a failed head left is removed for good, or it would lie among the files of later ones.
+#[test]
+fn no_file_of_a_head_that_failed_comes_back_after_a_crash() {
+    let begin = || {
+        let disk = FaultyDisk::new();
+        let writer = LogWriter::create_on(disk.storage(), settings(256));
+        let mut writer = writer.expect("a log is made");
+        append_to(&mut writer, 1, 1);
+        writer.checkpoint().expect("the first head");
+        append_to(&mut writer, 71, 70);
+        (disk, writer)
+    };
+    let (disk, mut writer) = begin();
+    let first = disk.operations();
+    writer.checkpoint().expect("nothing fails");
+    for at in first..disk.operations() {
+        let (disk, mut writer) = begin();
+        disk.set_fault(at, Fault::Fails);
+        let failed = writer.checkpoint().is_err();
+        drop(writer);
+        assert!(failed, "operation {at}");
+        let reopened = LogWriter::open_on(disk.storage(), settings(256)).expect("it opens");
+        let signed = reopened.signed.as_ref().map_or(0, |head| head.size);
+        let mut writer = reopened.resume_at(signed).expect("it goes on");
+        append_to(&mut writer, 256, 256);
+        drop(writer);
+        disk.crash(|| 0);
+        assert_log(&disk.storage(), 256);
     }
 }
 
