@@ -19,6 +19,7 @@ mod llm_matches;
 mod log_commands;
 mod model_failures;
 mod negmas;
+mod readme;
 mod resume;
 mod second_reader;
 mod submit;
