@@ -23,5 +23,6 @@ mod readme;
 mod resume;
 mod second_reader;
 mod submit;
+mod tampering;
 mod tidy;
 mod verifiers;

@@ -39,6 +39,11 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error).within(path)),
         };
+        let length = source.length().map_err(|error| unreadable(error).within(path))?;
+        if length > most {
+            return Err(Finding::new("the bytes", length, format!("at most {most}")).within(path));
+        }
+        // The file could grow while it is read.
         let mut bytes = Vec::new();
         let read = source.take(most.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| unreadable(error).within(path))?;
