@@ -14,7 +14,7 @@ use arena_core::schedule::Schedule;
 use arena_core::submission::SUBMISSION_BYTES_MAX;
 use arena_log::note::Vkey;
 
-use crate::verdict::{Finding, Findings};
+use crate::verdict::{Finding, Findings, count};
 
 /// Longest list of engine settings, in bytes.
 pub const ENGINE_BYTES_MAX: usize = 64 << 10;
@@ -118,9 +118,10 @@ impl Announced {
     pub fn detail(&self) -> String {
         let Announcement { name, agents, item_count, .. } = &self.announcement;
         format!(
-            "`{name}`: {} agents, {item_count} items, {} matches; tournament {}",
-            agents.len(),
-            self.schedule.match_count(),
+            "`{name}`: {}, {}, {}; tournament {}",
+            count(agents.len() as u64, "agent", "agents"),
+            count((*item_count).into(), "item", "items"),
+            count(self.schedule.match_count(), "match", "matches"),
             self.id
         )
     }

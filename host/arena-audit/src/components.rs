@@ -10,7 +10,7 @@ use arena_log::reader::LogReader;
 
 use crate::files::COMPONENT_BYTES_MAX;
 use crate::folder::Folder;
-use crate::verdict::{Finding, Findings, Verdict};
+use crate::verdict::{Finding, Findings, Verdict, count};
 
 /// Checks that every announced component is published, with the bytes of its hash.
 pub(crate) fn check(announcement: &Announcement, reader: &LogReader, folder: &Folder) -> Verdict {
@@ -31,6 +31,7 @@ pub(crate) fn check(announcement: &Announcement, reader: &LogReader, folder: &Fo
             Err(error) => found.add(folder.finding(&error)),
         }
     }
-    let (agents, components) = (announcement.agents.len(), seen.len());
-    found.or_verified(format!("{components} components of {agents} agents"))
+    let components = count(seen.len() as u64, "component", "components");
+    let agents = count(announcement.agents.len() as u64, "agent", "agents");
+    found.or_verified(format!("{components} of {agents}"))
 }

@@ -18,7 +18,7 @@ use arena_core::seed::Root;
 use crate::announcement::Announced;
 use crate::beacon;
 use crate::sightings::{self, Sighting};
-use crate::verdict::{Finding, Findings, Verdict};
+use crate::verdict::{Finding, Findings, Verdict, count};
 
 /// Why what is withheld cannot be checked.
 pub(crate) const WITHHELD: &str = "withheld until the close";
@@ -229,7 +229,8 @@ pub(crate) fn catalog(
         found.add(Finding::new(what, is, should).at(0));
         return Items { catalog: None, verdict: found.or_verified("") };
     }
-    let detail = format!("{} items of `{}`, {is}", made.entries.len(), made.name);
+    let items = count(made.entries.len() as u64, "item", "items");
+    let detail = format!("{items} of `{}`, {is}", made.name);
     Items { catalog: Some(made), verdict: found.or_verified(detail) }
 }
 

@@ -15,7 +15,7 @@ use arena_log::tile;
 
 use crate::folder::Folder;
 use crate::sightings::{self, Sighting};
-use crate::verdict::{Finding, Findings, Verdict};
+use crate::verdict::{Finding, Findings, Verdict, count};
 
 /// Most bytes of a head's file.
 pub(crate) const HEAD_BYTES_MAX: u64 = arena_log::note::NOTE_BYTES_MAX as u64;
@@ -133,8 +133,12 @@ impl<'a> Heads<'a> {
                 self.found.add(finding.within(tile::checkpoint(size)));
             }
         }
-        let (published, held) = (self.published.len(), self.held_count);
-        let mut detail = format!("{published} published heads, {held} held ones");
+        let (published, held) = (self.published.len() as u64, self.held_count as u64);
+        let mut detail = format!(
+            "{}, {}",
+            count(published, "published head", "published heads"),
+            count(held, "held one", "held ones")
+        );
         match (held, self.witness_count) {
             (0, 0) => detail.push_str(": nothing shows that others saw the same log"),
             (_, 0) => {}

@@ -136,7 +136,8 @@ fn checkpoint(opened: &Opened) -> Verdict {
             cosigned.iter().map(said).collect::<Vec<String>>().join(", ")
         }
     };
-    let detail = format!("`{origin}`, {size} entries, root {root}; {witnesses}");
+    let entries = count(*size, "entry", "entries");
+    let detail = format!("`{origin}`, {entries}, root {root}; {witnesses}");
     Verdict::Verified { detail }
 }
 
@@ -302,7 +303,11 @@ fn pass(
         }
     }
     let (size, root) = (log.head().size, log.head().root);
-    verdicts.insert("tree", tree.or_verified(format!("{size} entries give the root {root}")));
+    let detail = match size {
+        1 => format!("1 entry gives the root {root}"),
+        _ => format!("{size} entries give the root {root}"),
+    };
+    verdicts.insert("tree", tree.or_verified(detail));
     verdicts.insert("files", found_files.or_verified("no file too many, none missing"));
 }
 
