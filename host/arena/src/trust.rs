@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use arena_log::note::{NOTE_BYTES_MAX, Vkey};
+use arena_log::note::Vkey;
 use arena_log::policy::Policy;
+use arena_log::policy_text::POLICY_BYTES_MAX;
 
 use crate::cli::audit::TrustArgs;
 use crate::error::{CliError, Complaint};
@@ -28,7 +29,7 @@ pub fn policy(args: &TrustArgs, log: &Path) -> Result<Policy, CliError> {
                 .map_err(|error| CliError::Config(Complaint::new("cannot use `--key`", error)))
         }
         (None, Some(path)) => {
-            let bytes = files::read(path, NOTE_BYTES_MAX as u64).map_err(CliError::Config)?;
+            let bytes = files::read(path, POLICY_BYTES_MAX as u64).map_err(CliError::Config)?;
             Policy::parse(&bytes).map_err(|error| {
                 let failed = format!("cannot use the policy `{}`", path.display());
                 CliError::Config(Complaint::new(failed, error))
