@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use arena_core::hexadecimal::hex;
 use arena_log::hash::Hash;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::forging::Forgery;
 use crate::kit::{ARENA, root};
@@ -235,6 +235,47 @@ fn the_json_says_what_the_lines_say() {
     assert!(steps.iter().all(|step| step["verdict"] == "verified"), "{steps:#?}");
     assert_eq!(value["head"]["size"], 123);
     assert!(value["limits"].as_array().is_some_and(|limits| !limits.is_empty()));
+    // The items are generated, so they were checked though nobody asked for it.
+    assert_eq!(value["not_asked_for"], json!([]));
+    let extent = &value["reexecution"];
+    assert_eq!((&extent["chosen"], &extent["matches"]), (&json!("all"), &json!(120)));
+    assert_eq!(extent["detection_probability"], Value::Null);
+}
+
+#[test]
+fn the_json_of_a_sample_has_its_probability_as_a_number() {
+    let place = Place::honest();
+    let ended = place.arena(&["audit", "log", "--key", "log.vkey", "--reexecute", "50", "--json"]);
+    let value: Value = serde_json::from_str(&printed(&ended)).expect("one JSON document");
+    let extent = &value["reexecution"];
+    assert_eq!((&extent["matches"], &extent["scheduled_matches"]), (&json!(50), &json!(120)));
+    assert_eq!(extent["fraud_share"], json!(0.001));
+    let probability = extent["detection_probability"].as_f64().expect("a number");
+    assert!((probability - 0.048_79).abs() < 1e-4, "{probability}");
+    let unasked = place.arena(&["audit", "log", "--key", "log.vkey", "--json"]);
+    let value: Value = serde_json::from_str(&printed(&unasked)).expect("one JSON document");
+    assert_eq!(value["not_asked_for"], json!(["re-execution"]));
+    assert_eq!(value["reexecution"], Value::Null);
+}
+
+#[test]
+fn a_flag_that_would_have_no_effect_is_refused() {
+    let place = Place::honest();
+    let folder = tempfile::tempdir().expect("a folder");
+    let product = r#"[{"title": "Kettle", "category": "toys", "description": "",
+        "list_price": "$9.00", "current_price": "$8.00", "average_price": "$8.00",
+        "highest_price": "$9.00", "lowest_price": "$5.00", "link": "https://example.org/1",
+        "amazon_link": "https://www.amazon.com/dp/1"}]"#;
+    std::fs::write(folder.path().join("toys.json"), product).expect("a file");
+    let catalog = folder.path().display().to_string();
+    for (more, said) in [
+        (["--catalog", &catalog], "the tournament's items are generated"),
+        (["--workers", "2"], "--reexecute"),
+    ] {
+        let ended = place.arena(&[&["audit", "log", "--key", "log.vkey"], &more[..]].concat());
+        assert_eq!(ended.status.code(), Some(2), "{}", complaint(&ended));
+        assert_has(&complaint(&ended), &[said]);
+    }
 }
 
 #[test]

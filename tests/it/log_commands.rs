@@ -135,10 +135,13 @@ fn a_receipt_shows_a_match_without_the_log() {
     let (code, text, said) = run(folder.path(), &audit);
     assert_eq!(code, Some(0), "{text}{said}");
     assert!(text.contains("not checked  rules"), "{text}");
+    let verdict = "verdict: VERIFIED: all that was given; not checked: announcement, rules";
+    assert!(text.ends_with(&format!("{verdict}\n")), "{text}");
     let judged = [&audit[..], &["--announcement", "announcement", "--json"]].concat();
     let (code, text, said) = run(folder.path(), &judged);
     assert_eq!(code, Some(0), "{text}{said}");
     let value: Value = serde_json::from_str(&text).expect("one JSON document");
+    assert_eq!((&value["verified"], &value["head"]["vkey"]), (&true.into(), &key.clone().into()));
     let steps = value["steps"].as_array().expect("a list of steps");
     assert_eq!(steps.len(), 4);
     assert!(steps.iter().all(|step| step["verdict"] == "verified"), "{text}");
@@ -170,6 +173,7 @@ fn a_receipt_of_another_entry_key_transcript_or_announcement_fails() {
             run(folder.path(), &[&["audit", "receipt", receipt], &args[..]].concat());
         assert_eq!(code, Some(1), "{text}{said}");
         assert!(text.contains(step), "{step} is not in:\n{text}");
+        assert!(text.contains("\nverdict: FAILED: "), "{text}");
     }
 }
 

@@ -35,7 +35,7 @@ use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
 use crate::advance::Advance;
 use crate::cli::audit::Choice;
 use crate::error::{CliError, Complaint};
-use crate::replays::Replays;
+use crate::replays::{Outcome, Replays};
 use crate::{files, reading, sandbox, secrets};
 
 /// Steps without which running agents again would mean nothing.
@@ -51,15 +51,15 @@ pub fn run(
     audit: &Audit,
     choice: Choice,
     workers: NonZeroUsize,
-) -> Result<Verdict, CliError> {
+) -> Result<Outcome, CliError> {
     for id in GROUNDS {
         let verdict = audit.step(id).map(|step| &step.verdict);
         if !verdict.is_some_and(Verdict::is_verified) {
-            return Ok(not_checked(format!("step `{id}` is not verified")));
+            return Ok(not_checked(format!("step `{id}` is not verified")).into());
         }
     }
     let (Some(announcement), Some(tournament)) = (&audit.announcement, audit.tournament) else {
-        return Ok(not_checked("there is no announcement to go by".to_owned()));
+        return Ok(not_checked("there is no announcement to go by".to_owned()).into());
     };
     let mut reader =
         LogReader::open(log, Access::Public).map_err(|error| reading::complain(log, &error))?;
@@ -67,17 +67,17 @@ pub fn run(
         .map_err(|error| reading::complain(log, &error.message))?;
     let sandbox = sandbox::open(&config.limits, workers)?;
     if let Some(reason) = other_engine(&announcement.engine, &sandbox.fingerprint()) {
-        return Ok(not_checked(reason));
+        return Ok(not_checked(reason).into());
     }
     let match_count = announcement.pair_count * 2;
     let Some(sample) = sample(audit, choice, match_count)? else {
-        return Ok(not_checked("without tables nobody is known to lead".to_owned()));
+        return Ok(not_checked("without tables nobody is known to lead".to_owned()).into());
     };
     let root = root(&mut reader, announcement, tournament)?;
     let agents = match load(&reader, announcement, &config, &sandbox)? {
         Ok(agents) => agents,
         Err(finding) => {
-            return Ok(Verdict::Failed { findings: vec![finding], finding_count: 1 });
+            return Ok(Verdict::Failed { findings: vec![finding], finding_count: 1 }.into());
         }
     };
     let stage = Stage { announcement, config: &config, sandbox: &sandbox, agents: &agents };
@@ -227,7 +227,7 @@ impl Stage<'_> {
         sample: &Sample,
         root: Root,
         workers: NonZeroUsize,
-    ) -> Result<Verdict, CliError> {
+    ) -> Result<Outcome, CliError> {
         let bytes = blob(reader, self.announcement.catalog_sha256, files::CATALOG_BYTES_MAX)?;
         let catalog =
             Catalog::decode(&bytes).map_err(|error| reading::complain(reader.folder(), &error))?;

@@ -14,7 +14,36 @@ use arena_runner::reexecution::{Ending, Replayed};
 use crate::render::transcript::{count, thousands};
 
 /// The share of forged matches that a sample is measured by: one in a thousand.
-const FRAUD_SHARE: f64 = 0.001;
+pub const FRAUD_SHARE: f64 = 0.001;
+
+/// What came of running matches again.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What it says of the log.
+    pub verdict: Verdict,
+    /// How much was run, if anything was.
+    pub extent: Option<Extent>,
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Outcome {
+        Outcome { verdict, extent: None }
+    }
+}
+
+/// How much was run again, and what that would have shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extent {
+    /// How the matches were chosen, in one word.
+    pub chosen: &'static str,
+    /// Matches that were run.
+    pub match_count: u64,
+    /// Matches that the tournament has.
+    pub scheduled_count: u64,
+    /// Of a random sample: the probability of meeting a forged match, were [`FRAUD_SHARE`] of
+    /// all forged.
+    pub detection_probability: Option<f64>,
+}
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -60,7 +89,20 @@ impl Replays {
         announcement: &Announcement,
         sample: &Sample,
         void_count: u64,
-    ) -> Verdict {
+    ) -> Outcome {
+        let match_count = self.match_count();
+        let (chosen, detection_probability) = match sample {
+            Sample::All => ("all", None),
+            Sample::Drawn(_) => ("drawn", Some(detection_probability(FRAUD_SHARE, match_count))),
+            Sample::Agents(_) => ("top", None),
+        };
+        let scheduled_count = announcement.pair_count.saturating_mul(2);
+        let extent = Extent { chosen, match_count, scheduled_count, detection_probability };
+        let verdict = self.verdict(announcement, sample, void_count);
+        Outcome { verdict, extent: Some(extent) }
+    }
+
+    fn verdict(self, announcement: &Announcement, sample: &Sample, void_count: u64) -> Verdict {
         let match_count = self.match_count();
         if self.finding_count > 0 {
             let Replays { findings, finding_count, .. } = self;

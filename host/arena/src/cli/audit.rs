@@ -53,7 +53,8 @@ pub struct AuditArgs {
           value_parser = parse_choice)]
     pub reexecute: Option<Choice>,
     /// Matches run again at the same time [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", requires = "reexecute",
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
     /// Print one JSON document, which leaves nothing out, instead of the list of steps
     #[arg(long)]

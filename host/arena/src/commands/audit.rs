@@ -7,9 +7,10 @@ use std::path::Path;
 
 use arena_audit::{Audit, AuditOptions, Verdict};
 use arena_core::catalog::Catalog;
+use arena_core::config::{CatalogKind, TournamentConfig};
 use arena_log::note::{NOTE_BYTES_MAX, Vkey};
 use arena_log::policy::Policy;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::advance::Advance;
 use crate::cli::audit::{AuditArgs, AuditCommand, Choice};
@@ -18,6 +19,7 @@ use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
 use crate::escape::escape;
 use crate::render::audit as render;
 use crate::render::transcript::count;
+use crate::replays::{Extent, FRAUD_SHARE};
 use crate::screen::{self, Paint, Tone};
 use crate::{files, inputs, reexecution, trust};
 
@@ -43,14 +45,19 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     let catalog = args.catalog.as_deref().map(inputs::amazon).transpose()?;
     check_folder(log)?;
     let mut audit = check(log, &policy, &held, &authors, catalog.as_ref());
+    if catalog.is_some() {
+        check_catalog_is_read(&audit)?;
+    }
+    let mut extent = None;
     if let Some(choice) = args.reexecute {
-        let verdict = reexecution::run(log, &audit, choice, workers(args))?;
-        audit.conclude_reexecution(verdict);
+        let outcome = reexecution::run(log, &audit, choice, workers(args))?;
+        audit.conclude_reexecution(outcome.verdict);
+        extent = outcome.extent;
     }
     let unasked = unasked(args);
     let is_verified = audit.is_verified_without(&unasked);
     match args.json {
-        true => print_json(&audit, &unasked, is_verified)?,
+        true => print_json(&audit, extent, &unasked, is_verified)?,
         false => print(args, log, &audit, is_verified)?,
     }
     Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
@@ -102,6 +109,19 @@ fn check(
     })
 }
 
+/// Refuses a catalog that nothing was compared with: it would seem to have been looked at.
+fn check_catalog_is_read(audit: &Audit) -> Result<(), CliError> {
+    let file = audit.announcement.as_ref().map(|announcement| &announcement.config_toml);
+    match file.and_then(|file| TournamentConfig::parse(file).ok()) {
+        Some(config) if !matches!(config.catalog.kind, CatalogKind::AmazonHistoryPrice { .. }) => {
+            let fact = "the tournament's items are generated, and the audit generates them again";
+            let complaint = Complaint::new("cannot use `--catalog`", fact);
+            Err(CliError::Config(complaint.hint("drop `--catalog`")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the steps that may stay unchecked, because nobody asked for them.
 fn unasked(args: &AuditArgs) -> Vec<&'static str> {
     let mut unasked = Vec::new();
@@ -114,26 +134,38 @@ fn unasked(args: &AuditArgs) -> Vec<&'static str> {
     unasked
 }
 
-fn print_json(audit: &Audit, unasked: &[&str], is_verified: bool) -> Result<(), CliError> {
-    let head = audit.opened.as_ref().map(|opened| {
-        let cosigned = opened.cosigned.iter();
-        let cosigned = cosigned.map(|by| json!({ "witness": by.witness, "time": by.time }));
-        json!({
-            "origin": opened.head.origin,
-            "size": opened.head.size,
-            "root": opened.head.root.to_string(),
-            "vkey": opened.log.to_string(),
-            "cosigned": cosigned.collect::<Vec<_>>(),
-        })
-    });
+fn print_json(
+    audit: &Audit,
+    extent: Option<Extent>,
+    unasked: &[&str],
+    is_verified: bool,
+) -> Result<(), CliError> {
+    let is_open = |id: &&&str| {
+        let step = audit.step(id);
+        step.is_some_and(|step| matches!(step.verdict, Verdict::NotChecked { .. }))
+    };
+    let not_asked_for: Vec<&&str> = unasked.iter().filter(is_open).collect();
     screen::json(&json!({
         "verified": is_verified,
-        "not_asked_for": unasked,
-        "head": head,
+        "not_asked_for": not_asked_for,
+        "head": audit.opened.as_ref().map(render::head_to_json),
         "tournament": audit.tournament.map(|id| id.to_string()),
         "steps": render::to_json(&audit.steps),
+        "reexecution": extent.map(extent_to_json),
         "limits": audit.limits,
     }))
+}
+
+fn extent_to_json(extent: Extent) -> Value {
+    let Extent { chosen, match_count, scheduled_count, detection_probability } = extent;
+    let fraud_share = detection_probability.map(|_| FRAUD_SHARE);
+    json!({
+        "chosen": chosen,
+        "matches": match_count,
+        "scheduled_matches": scheduled_count,
+        "fraud_share": fraud_share,
+        "detection_probability": detection_probability,
+    })
 }
 
 fn print(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool) -> Result<(), CliError> {

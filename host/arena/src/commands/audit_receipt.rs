@@ -21,7 +21,7 @@ use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
 use crate::escape::escape;
 use crate::render::audit as render;
 use crate::render::{entry, record};
-use crate::screen::{self, Paint};
+use crate::screen::{self, Paint, Tone};
 use crate::{files, trust};
 
 /// Checks, prints, and returns 0 or 1.
@@ -36,12 +36,11 @@ pub fn run(args: &ReceiptArgs) -> Result<u8, CliError> {
         Ok(shown) => shown,
         Err(finding) => {
             let steps = [step("inclusion", failed(finding))];
-            print(args, &steps, None)?;
+            print(args, &steps, false, None)?;
             return Ok(EXIT_FINDINGS);
         }
     };
     let checked = Checked::of(&shown, &given);
-    print(args, &checked.steps, Some((&shown, checked.transcript.as_ref())))?;
     let asked = |step: &Step| match step.id {
         "transcript" => given.transcript.is_some(),
         "announcement" | "rules" => given.announcement.is_some(),
@@ -49,6 +48,7 @@ pub fn run(args: &ReceiptArgs) -> Result<u8, CliError> {
     };
     let mut asked = checked.steps.iter().filter(|step| asked(step));
     let is_sound = asked.all(|step| step.verdict.is_verified());
+    print(args, &checked.steps, is_sound, Some((&shown, checked.transcript.as_ref())))?;
     Ok(if is_sound { EXIT_OK } else { EXIT_FINDINGS })
 }
 
@@ -205,27 +205,49 @@ fn judge(transcript: &Transcript, config: &TournamentConfig, index: u64) -> Verd
 fn print(
     args: &ReceiptArgs,
     steps: &[Step],
+    is_sound: bool,
     shown: Option<(&Shown, Option<&Transcript>)>,
 ) -> Result<(), CliError> {
     let entry = shown.map(|(shown, transcript)| entry_json(shown, transcript));
     if args.json {
-        let head = shown.map(|(shown, _)| {
-            let head = &shown.opened.head;
-            let root = head.root.to_string();
-            json!({ "origin": head.origin, "size": head.size, "root": root })
-        });
-        let steps = render::to_json(steps);
-        return screen::json(&json!({ "head": head, "steps": steps, "entry": entry }));
+        return screen::json(&json!({
+            "verified": is_sound,
+            "head": shown.map(|(shown, _)| render::head_to_json(&shown.opened)),
+            "steps": render::to_json(steps),
+            "entry": entry,
+        }));
     }
     let mut text = format!("receipt {}\n", args.file.display());
     if let Some((shown, _)) = shown {
         text.push_str(&format!("  log  {}\n", escape(&shown.opened.head.origin)));
     }
-    text.push_str(&render::steps(steps, Paint::of_stdout()));
+    let paint = Paint::of_stdout();
+    text.push_str(&render::steps(steps, paint));
     if let Some(entry) = &entry {
         text.push_str(&format!("\n{}", entry::lines(entry)));
     }
+    text.push_str(&format!("\n{}\n", verdict(steps, is_sound, paint)));
     screen::results(&text)
+}
+
+/// Says in a line what all of it means.
+fn verdict(steps: &[Step], is_sound: bool, paint: Paint) -> String {
+    let of = |wanted: fn(&Verdict) -> bool| -> Vec<&str> {
+        steps.iter().filter(|step| wanted(&step.verdict)).map(|step| step.id).collect()
+    };
+    let failed = of(Verdict::is_failed);
+    let unchecked = of(|verdict| matches!(verdict, Verdict::NotChecked { .. })).join(", ");
+    let (tone, line) = match (is_sound, unchecked.as_str()) {
+        (true, "") => (Tone::Good, "VERIFIED".to_owned()),
+        (true, _) => {
+            (Tone::Good, format!("VERIFIED: all that was given; not checked: {unchecked}"))
+        }
+        (false, _) if failed.is_empty() => {
+            (Tone::Note, format!("NOT VERIFIED: not checked: {unchecked}"))
+        }
+        (false, _) => (Tone::Bad, format!("FAILED: {}", failed.join(", "))),
+    };
+    paint.paint(tone, &format!("verdict: {line}"))
 }
 
 fn entry_json(shown: &Shown, transcript: Option<&Transcript>) -> Value {

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use arena_audit::{Finding, Step, Verdict};
+use arena_log::policy::Opened;
 use serde_json::{Value, json};
 
 use crate::escape::harmless;
@@ -72,6 +73,19 @@ fn lines_of(finding: &Finding) -> String {
 
 fn one_line(text: &str) -> String {
     harmless(&text.replace('\n', "\\n"))
+}
+
+/// Returns a head that is believed, and who signed it.
+pub fn head_to_json(opened: &Opened) -> Value {
+    let cosigned = opened.cosigned.iter();
+    let cosigned = cosigned.map(|by| json!({ "witness": by.witness, "time": by.time }));
+    json!({
+        "origin": opened.head.origin,
+        "size": opened.head.size,
+        "root": opened.head.root.to_string(),
+        "vkey": opened.log.to_string(),
+        "cosigned": cosigned.collect::<Vec<Value>>(),
+    })
 }
 
 /// Returns the steps with everything that they say.
