@@ -168,3 +168,71 @@ impl Gathered {
         column.close()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    use super::*;
+
+    const COLUMNS: &[Column] = &[
+        Column { name: "number", kind: Kind::Number },
+        Column { name: "real", kind: Kind::Real },
+        Column { name: "text", kind: Kind::Text },
+        Column { name: "flag", kind: Kind::Flag },
+    ];
+
+    /// Writes rows and returns what another reader of the format finds in the file.
+    fn written(rows: &[[Value<'_>; 4]]) -> Vec<Vec<Field>> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rows.parquet");
+        let mut output = Output::begin(&path, Readers::Anyone).expect("a file");
+        let mut file = File::begin(COLUMNS, &mut output).expect("a schema");
+        rows.iter().try_for_each(|row| file.add(row)).expect("rows of these columns");
+        assert_eq!(file.finish().expect("a whole file"), rows.len() as u64);
+        output.finish().expect("a file of this name");
+        let file = std::fs::File::open(&path).expect("the file");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let found = reader.get_row_iter(None).expect("rows");
+        let fields = found.map(|row| {
+            let row = row.expect("a row");
+            row.get_column_iter().map(|(_, field)| field.clone()).collect()
+        });
+        fields.collect()
+    }
+
+    #[test]
+    fn every_kind_of_value_and_every_missing_one_is_read_back() {
+        let full = [
+            Value::Number(u64::MAX),
+            Value::Real(-0.5),
+            Value::Text("a\n\"".into()),
+            Value::Flag(true),
+        ];
+        let empty = [Value::Null, Value::Null, Value::Null, Value::Null];
+        assert_eq!(
+            written(&[full, empty]),
+            [
+                vec![
+                    Field::ULong(u64::MAX),
+                    Field::Double(-0.5),
+                    Field::Str("a\n\"".to_owned()),
+                    Field::Bool(true),
+                ],
+                vec![Field::Null, Field::Null, Field::Null, Field::Null],
+            ]
+        );
+        assert!(written(&[]).is_empty());
+    }
+
+    #[test]
+    fn rows_beyond_a_group_are_in_the_next_one() {
+        let rows: Vec<[Value<'_>; 4]> = (0..GROUP_ROWS as u64 + 1)
+            .map(|number| [Value::Number(number), Value::Null, Value::Text("".into()), Value::Null])
+            .collect();
+        let found = written(&rows);
+        assert_eq!(found.len(), rows.len());
+        assert_eq!(found[GROUP_ROWS][0], Field::ULong(GROUP_ROWS as u64));
+    }
+}
