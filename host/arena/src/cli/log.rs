@@ -116,7 +116,13 @@ shown another log. A head file needs the log's folder beside it only to show gro
 The cosigned head goes to LOG/witness/NAME, or to standard output where only a head is given.
 
 Examples:
-  arena log witness smoke-1 --log-key smoke.vkey --key w1.pem --name w1.example --state w1.state";
+  arena log witness smoke-1 --log-key smoke.vkey --key w1.pem --name w1.example --state w1.state
+
+Exit codes:
+  0  cosigned
+  2  the command line or the log's verifier key is wrong
+  3  the head is not the log's or does not continue the last one, or a file cannot be read
+  4  the machine failed";
 
 /// `arena log witness`
 #[derive(Debug, Args)]
