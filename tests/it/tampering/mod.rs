@@ -7,6 +7,9 @@
 //!
 //! Not here: the same for logs without the program around them (`host/arena-audit/tests`).
 
+// Which row is at work shows where one hangs.
+#![allow(clippy::print_stderr)]
+
 mod honest;
 mod rewrite;
 mod scene;

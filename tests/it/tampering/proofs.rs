@@ -1,5 +1,7 @@
 //! Proofs without the log: that it grew, that an entry is in it. Kinds 8, 9, 16.
 
+use std::mem::swap;
+
 use arena_log::checkpoint::Head;
 use arena_log::hash::Hash;
 use arena_log::note::Note;
@@ -18,7 +20,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "a proof of growth is used for other sizes",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| growth(scene, |old, _, _| old.0 = 3),
+        tamper: |scene| growth(scene, |growth| growth.old.0 = 3),
         expect: Expect::Refuses { words: "a proof of 3 hashes is too short" },
     },
     Tampering {
@@ -26,7 +28,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "a proof of growth is used for another root",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| growth(scene, |old, _, _| old.1 = Hash([7; 32])),
+        tamper: |scene| growth(scene, |growth| growth.old.1 = Hash([7; 32])),
         expect: Expect::Refuses { words: "a proof leads to the root" },
     },
     Tampering {
@@ -34,7 +36,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "a proof of growth has a hash too many",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| growth(scene, |_, _, proof| proof.push(proof[0])),
+        tamper: |scene| growth(scene, |growth| growth.proof.push(growth.proof[0])),
         expect: Expect::Refuses { words: "a proof of 4 hashes is too long" },
     },
     Tampering {
@@ -42,7 +44,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "a proof of growth is empty",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| growth(scene, |_, _, proof| proof.clear()),
+        tamper: |scene| growth(scene, |growth| growth.proof.clear()),
         expect: Expect::Refuses { words: "a proof of 0 hashes is too short" },
     },
     Tampering {
@@ -50,7 +52,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "a log that was cut is said to have grown",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| growth(scene, |old, new, _| std::mem::swap(old, new)),
+        tamper: |scene| growth(scene, |growth| swap(&mut growth.old, &mut growth.new)),
         expect: Expect::Refuses { words: "the log had 16 entries and has 2: it was cut" },
     },
     Tampering {
@@ -140,14 +142,29 @@ pub const TAMPERINGS: &[Tampering] = &[
     },
 ];
 
+/// A proof that a log of one size and root grew to another one.
+struct Growth {
+    old: (u64, Hash),
+    new: (u64, Hash),
+    proof: Vec<Hash>,
+}
+
+impl Growth {
+    fn check(&self) -> Result<(), String> {
+        let checked = verify_consistency(self.old, self.new, &self.proof);
+        checked.map_err(|error| error.to_string())
+    }
+}
+
 /// Spoils the true proof that the log of two entries grew to what it is, and checks it.
-fn growth(scene: &Scene, spoil: fn(&mut (u64, Hash), &mut (u64, Hash), &mut Vec<Hash>)) -> Asked {
+fn growth(scene: &Scene, spoil: fn(&mut Growth)) -> Asked {
     let heads = ["checkpoints/2", "checkpoint"].map(|name| head(scene, name));
-    let [mut old, mut new] = heads.map(|head| (head.size, head.root));
-    let mut proof = reader(scene).consistency_proof(old.0).expect("a proof");
-    assert_eq!(verify_consistency(old, new, &proof), Ok(()), "it is a true one");
-    spoil(&mut old, &mut new, &mut proof);
-    Asked::Library(verify_consistency(old, new, &proof).map_err(|error| error.to_string()))
+    let [old, new] = heads.map(|head| (head.size, head.root));
+    let proof = reader(scene).consistency_proof(old.0).expect("a proof");
+    let mut growth = Growth { old, new, proof };
+    assert_eq!(growth.check(), Ok(()), "it is a true one");
+    spoil(&mut growth);
+    Asked::Library(growth.check())
 }
 
 fn head(scene: &Scene, name: &str) -> Head {

@@ -140,7 +140,7 @@ impl Scene {
             .into_keys()
             .map(|name| name.to_str().expect("names are ASCII").to_owned())
             .collect();
-        let was_closed = size >= self.rewrite().close_at() as u64 + 1;
+        let was_closed = size > self.rewrite().close_at() as u64;
         for name in names {
             let is_later = name.rsplit('/').next().and_then(|last| last.parse::<u64>().ok());
             let is_later = is_later.is_some_and(|of| of > size);
