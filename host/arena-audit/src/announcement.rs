@@ -6,7 +6,7 @@
 //! Not here: the authors' statements (`submissions`), where the draws come from (`draws`).
 
 use arena_core::announcement::Announcement;
-use arena_core::config::{CHECKPOINT_STEP, TournamentConfig, is_name};
+use arena_core::config::{CHECKPOINT_STEP, TournamentConfig, is_name, is_origin};
 use arena_core::entry::{AnnouncementEntry, TournamentId};
 use arena_core::hexadecimal::hex;
 use arena_core::rules::Rules;
@@ -135,6 +135,10 @@ fn check_log(
     config: &TournamentConfig,
 ) {
     same(found, "the log's origin", &opening.origin.as_str(), &log.name());
+    if !is_origin(&opening.origin) {
+        let wanted = "printable ASCII, which nothing else looks like";
+        found.add(Finding::new("the log's origin", &opening.origin, wanted).at(0));
+    }
     let (announced, signing) = (hex(&opening.log_key), hex(&log.key().to_bytes()));
     same(found, "the log's key", &announced, &signing);
     if let Some(origin) = &config.log.origin {

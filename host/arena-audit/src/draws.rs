@@ -18,6 +18,7 @@ use arena_core::seed::Root;
 use crate::announcement::Announced;
 use crate::beacon;
 use crate::sightings::{self, Sighting};
+use crate::submissions;
 use crate::verdict::{Finding, Findings, Verdict, count};
 
 /// Why what is withheld cannot be checked.
@@ -91,6 +92,12 @@ fn check_announced(found: &mut Findings, announced: &Announced, committed: &Comm
         let (is, should) = (shown(round), shown(announced.config.beacon_round));
         found.add(Finding::new("the announced round of the beacon", is, should).at(0));
     }
+    // One that is nobody's could be opened or left out, once the round is known, as it suits.
+    let stated = submissions::contributions(&announced.announcement);
+    for contribution in committed.contributions.iter().filter(|one| !stated.contains(*one)) {
+        let what = "an announced contribution";
+        found.add(Finding::new(what, hex(contribution), "one that an author states").at(0));
+    }
     let different: BTreeSet<&[u8; 32]> = committed.contributions.iter().collect();
     if different.len() != committed.contributions.len() {
         let what = "different contributions";
@@ -141,6 +148,10 @@ fn detail(committed: &CommittedDraws, draw: Option<&DrawEntry>, seen: String) ->
     if let Some(draw) = draw.filter(|draw| !draw.contributions.is_empty()) {
         let (opened, of) = (draw.contributions.iter().flatten().count(), draw.contributions.len());
         parts.push(format!("{opened} of {of} contributions were opened"));
+        if opened < of {
+            let left_out = of - opened;
+            parts.push(format!("leaving {left_out} out was a choice among 2^{left_out} draws"));
+        }
     }
     match committed.beacon {
         Some(beacon) => parts.push(match beacon::round_time(beacon.round) {

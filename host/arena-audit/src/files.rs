@@ -24,8 +24,9 @@ pub const WITNESS: &str = "witness";
 
 /// Most names at the top of a folder.
 const TOP_NAMES_MAX: usize = 256;
-/// Most cosigned heads that are looked at.
-const WITNESS_NAMES_MAX: usize = 4_096;
+/// Most cosigned heads that are looked at: they are all kept in memory, and there may be 64
+/// signatures on one.
+const WITNESS_NAMES_MAX: usize = 256;
 /// Most names that a folder of blobs holds: one for each agent and model, and two more.
 const BLOB_NAMES_MAX: usize = 4_096;
 /// Largest component, in bytes: no larger one is ever compiled.

@@ -7,13 +7,15 @@ use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::report::{Report, ReportOptions};
 use arena_core::statistics::Tally;
 
+use crate::folder::Folder;
 use crate::verdict::{Finding, Findings, Verdict};
 
 /// Where published tables lie.
 pub const RESULTS_FILE: &str = "results.json";
 
-/// Largest file of published tables, in bytes: a thousand agents' meetings.
-pub const RESULTS_BYTES_MAX: u64 = 512 << 20;
+/// How many bytes more than the recomputed ones are read of published tables, to name the line
+/// that differs.
+const MORE_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns what `results.json` must hold: the report of a finished log.
 pub fn published_bytes(report: &Report) -> Vec<u8> {
@@ -51,22 +53,19 @@ impl Results {
     }
 
     /// Makes the report and compares it with the published one.
-    pub fn conclude(
-        mut self,
-        announcement: &Announcement,
-        published: Published,
-    ) -> (Report, Verdict) {
+    pub fn conclude(mut self, announcement: &Announcement, folder: &Folder) -> (Report, Verdict) {
         let report = Report::build(announcement, &self.tally, &ReportOptions::default());
         let computed = published_bytes(&report);
-        let verdict = match published {
-            Published::Nothing => self.found.or_not_checked(format!(
+        let most = (computed.len() as u64).saturating_add(MORE_BYTES_MAX);
+        let verdict = match folder.read(RESULTS_FILE, most) {
+            Ok(None) => self.found.or_not_checked(format!(
                 "there is no `{RESULTS_FILE}` to compare the recomputed tables with"
             )),
-            Published::Unreadable(finding) => {
+            Err(finding) => {
                 self.found.add(finding);
                 self.found.or_verified("")
             }
-            Published::Bytes(bytes) => {
+            Ok(Some(bytes)) => {
                 self.found.check(same_bytes(&bytes, &computed));
                 self.found.or_verified(format!(
                     "`{RESULTS_FILE}` is, to the byte, what the transcripts give: {} agents, {} \
@@ -78,14 +77,6 @@ impl Results {
         };
         (report, verdict)
     }
-}
-
-/// What was published of the results.
-#[derive(Debug)]
-pub(crate) enum Published {
-    Nothing,
-    Unreadable(Finding),
-    Bytes(Vec<u8>),
 }
 
 /// Compares line by line, since both are laid out the same way.

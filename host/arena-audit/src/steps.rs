@@ -24,7 +24,7 @@ use crate::files::{self, CATALOG_BYTES_MAX};
 use crate::folder::Folder;
 use crate::heads::{HEAD_BYTES_MAX, Heads, SignedSizes};
 use crate::matches::Drawn;
-use crate::results::{Published, RESULTS_BYTES_MAX, RESULTS_FILE, Results};
+use crate::results::{RESULTS_FILE, Results};
 use crate::sightings::{self, Sighting};
 use crate::verdict::{Finding, Findings, Verdict, Verdicts, count, not_checked, settle};
 use crate::walk::Walk;
@@ -297,6 +297,8 @@ fn pass(
         Err(finding) => tree.add(finding),
         Ok(mut heads) => {
             let read = read_all(log, ahead, walk, &mut heads, progress, &mut found_files);
+            // Sizes are counted through only up to where entries were read: a head may claim any.
+            let announced = announced.filter(|_| read.is_ok());
             tree.check(read);
             let signed = announced.map(|announced| signed_sizes(log, announced, walk));
             verdicts.insert("held-heads", heads.conclude(signed.as_ref()));
@@ -429,22 +431,21 @@ fn conclude(
         None => components::check(&announced.announcement, &log.reader, &log.folder),
     };
     verdicts.insert("components", components);
-    let published = published(&log.folder);
-    let claim = match (&published, is_withheld) {
-        (Published::Nothing, false) if !is_closed => Some("published transcripts"),
-        (Published::Nothing, _) => None,
+    let claim = match (log.folder.length(RESULTS_FILE), is_withheld) {
+        (Ok(None), false) if !is_closed => Some("published transcripts"),
+        (Ok(None), _) => None,
         _ => Some(RESULTS_FILE),
     };
     verdicts.insert("schedule", order.schedule_verdict(announced));
     verdicts.insert("counts", order.counts_verdict(announced, claim));
-    tables(announced, results, published, reason, verdicts)
+    tables(log, announced, results, reason, verdicts)
 }
 
 /// Makes the tables again, where every match is there and sound.
 fn tables(
+    log: &Log<'_>,
     announced: &Announced,
     results: Option<Results>,
-    published: Published,
     reason: Option<&str>,
     verdicts: &mut Verdicts,
 ) -> Option<Report> {
@@ -454,19 +455,11 @@ fn tables(
     let reason = reason.or((!is_sound).then_some("some matches are missing or not sound"));
     let (report, verdict) = match (reason, results) {
         (None, Some(results)) => {
-            let (report, verdict) = results.conclude(&announced.announcement, published);
+            let (report, verdict) = results.conclude(&announced.announcement, &log.folder);
             (Some(report), verdict)
         }
         (reason, _) => (None, not_checked(reason.unwrap_or(WITHHELD))),
     };
     verdicts.insert("results", verdict);
     report
-}
-
-fn published(folder: &Folder) -> Published {
-    match folder.read(RESULTS_FILE, RESULTS_BYTES_MAX) {
-        Ok(None) => Published::Nothing,
-        Ok(Some(bytes)) => Published::Bytes(bytes),
-        Err(finding) => Published::Unreadable(finding),
-    }
 }

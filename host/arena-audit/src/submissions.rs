@@ -5,6 +5,8 @@
 //!
 //! Not here: the components themselves (`components`).
 
+use std::collections::BTreeSet;
+
 use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::draws::Draws;
 use arena_core::hexadecimal::hex;
@@ -82,6 +84,20 @@ fn statement(
         }
         _ => Ok(()),
     }
+}
+
+/// Returns what the authors commit to contribute to the draws, as far as statements can be read.
+pub(crate) fn contributions(announcement: &Announcement) -> BTreeSet<[u8; 32]> {
+    let read = |text: &String| {
+        let note = Note::parse(text.as_bytes()).ok()?;
+        Submission::parse(note.text()).ok()?.contribution
+    };
+    announcement
+        .agents
+        .iter()
+        .filter_map(|agent| agent.submission.as_ref())
+        .filter_map(read)
+        .collect()
 }
 
 fn commitments(announcement: &Announcement) -> &[[u8; 32]] {

@@ -82,7 +82,9 @@ impl Finding {
         wanted: impl fmt::Display,
     ) -> Finding {
         let (found, wanted) = (shorten(&found.to_string()), shorten(&wanted.to_string()));
-        Finding { entry: None, file: None, what: what.into(), found, wanted }
+        // Names of strangers are in it, too.
+        let what = shorten(&what.into());
+        Finding { entry: None, file: None, what, found, wanted }
     }
 
     /// Names the entry.

@@ -632,6 +632,20 @@ fn components_are_those_that_their_authors_signed() {
 }
 
 #[test]
+fn a_contribution_of_nobody_is_found() {
+    // Who knows its value can open it or leave it out once the round is known.
+    let mut tournament = Tournament::play(Drawn::InCommon, 1);
+    tournament.announcement.agents[1].submission = None;
+    let file = &mut tournament.announcement.config_toml;
+    let beta = file.find("\"beta\"").expect("an agent");
+    let (head, tail) = file.split_at(beta);
+    *file = format!("{head}{}", tail.replacen("submission = \"its.note\"\n", "", 1));
+    tournament.announce();
+    let says = "an announced contribution: found";
+    assert_fails("nobody's", &tournament.write().audit(), &["draws"], says);
+}
+
+#[test]
 fn items_are_those_that_the_draws_give() {
     let mut tournament = Tournament::play(Drawn::InCommon, 4);
     tournament.catalog.entries[2].cost.0 += 1;

@@ -36,6 +36,10 @@ use crate::players::Player;
 
 pub const ORIGIN: &str = "arena.example/spring";
 pub const SECRET: [u8; 32] = [0x5e; 32];
+/// Agents that come with a statement; the second one only where there is something to draw in
+/// common.
+const STATED: [&str; 2] = ["alpha", "beta"];
+/// What the authors of these agents contribute then.
 pub const CONTRIBUTIONS: [[u8; 32]; 2] = [[0xc0; 32], [0xc1; 32]];
 /// A round that quicknet published, and its signature.
 pub const ROUND: u64 = 123;
@@ -90,7 +94,9 @@ fn config_toml(drawn: Drawn, item_count: u32, agents: &[&str]) -> String {
     let agents: String = agents
         .iter()
         .map(|name| {
-            let submission = if *name == "alpha" { "submission = \"alpha.note\"\n" } else { "" };
+            let is_stated =
+                STATED.contains(name) && (drawn == Drawn::InCommon || *name == STATED[0]);
+            let submission = if is_stated { "submission = \"its.note\"\n" } else { "" };
             format!("[[agents]]\nname = \"{name}\"\ncomponent = \"{name}.wasm\"\n{submission}")
         })
         .collect();
@@ -107,12 +113,20 @@ pub fn component(agent: usize) -> Vec<u8> {
 
 /// Signs a statement of the author of agent 0.
 pub fn submission(component_sha256: [u8; 32], contribution: Option<[u8; 32]>) -> String {
+    submission_of(STATED[0], component_sha256, contribution)
+}
+
+fn submission_of(
+    agent: &str,
+    component_sha256: [u8; 32],
+    contribution: Option<[u8; 32]>,
+) -> String {
     let key = author_key();
-    let author = key.vkey("alpha").expect("a name").to_string();
-    let agent = "alpha".to_owned();
+    let author = key.vkey(agent).expect("a name").to_string();
+    let agent = agent.to_owned();
     let (roles, time) = ([true, true], 1_796_000_000);
     let stated = Submission { agent, component_sha256, roles, time, contribution, author };
-    let signature = key.sign_note("alpha", &stated.text()).expect("a name");
+    let signature = key.sign_note(&stated.agent, &stated.text()).expect("a name");
     Note::new(stated.text(), vec![signature]).expect("a note").to_string()
 }
 
@@ -145,7 +159,8 @@ impl Tournament {
         Tournament::play_among(&["alpha", "beta", "gamma"], drawn, item_count)
     }
 
-    /// Plays a tournament of some agents, of whom `alpha` comes with a statement.
+    /// Plays a tournament of some agents, of whom `alpha` comes with a statement, and `beta`
+    /// where draws are made in common.
     pub fn play_among(agents: &[&str], drawn: Drawn, item_count: u32) -> Tournament {
         let config_toml = config_toml(drawn, item_count, agents);
         let config = TournamentConfig::parse(&config_toml).expect("the file is sound");
@@ -159,14 +174,15 @@ impl Tournament {
             let component_sha256 = Sha256::digest(component(place)).into();
             let contribution = match drawn {
                 Drawn::Publicly => None,
-                Drawn::InCommon => Some(commit_contribution(&CONTRIBUTIONS[0])),
+                Drawn::InCommon => CONTRIBUTIONS.get(place).map(commit_contribution),
             };
             let stated = agent.submission.is_some();
+            let submission = || submission_of(&agent.name, component_sha256, contribution);
             AgentEntry {
                 name: agent.name.clone(),
                 component_sha256,
                 params: agent.params.clone(),
-                submission: stated.then(|| submission(component_sha256, contribution)),
+                submission: stated.then(submission),
             }
         });
         let announcement = Announcement {

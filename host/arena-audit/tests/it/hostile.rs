@@ -7,9 +7,13 @@ use arena_core::catalog::{Budget, Catalog, CatalogEntry};
 use arena_core::entry::Entry;
 use arena_core::seed::{Root, Stream};
 use arena_core::transcript::Transcript;
+use arena_log::checkpoint::Head;
+use arena_log::hash::Hash;
+use arena_log::key::SigningKey;
+use arena_log::tile;
 use sha2::{Digest, Sha256};
 
-use crate::honest::{Drawn, Tournament, shown};
+use crate::honest::{Drawn, ORIGIN, Tournament, shown};
 
 /// Logs that are changed at random and audited.
 const ROUNDS: u64 = 60;
@@ -87,6 +91,63 @@ fn files_of_any_bytes_end_in_a_verdict() {
         log.put(path, &honest);
     }
     assert!(log.audit().is_verified_without(&["re-execution"]));
+}
+
+/// Signs a head with the log's own key.
+fn sign(tournament: &Tournament, size: u64) -> Vec<u8> {
+    let key = SigningKey::from_seed(tournament.key_seed);
+    let head = Head { origin: ORIGIN.to_owned(), size, root: Hash([7; 32]) };
+    head.sign(&key).expect("an origin").into_bytes()
+}
+
+#[test]
+fn a_head_that_claims_more_entries_than_there_can_be_ends_the_audit_at_once() {
+    let tournament = Tournament::play(Drawn::Publicly, 1);
+    for size in [1 << 40, 1 << 63, u64::MAX] {
+        let log = tournament.write();
+        log.put("checkpoint", &sign(&tournament, size));
+        // Only the first and the last bundle are there.
+        let bundle = |width: u64| -> Vec<u8> {
+            let entries = (0..width).map(|at| &tournament.records[at.min(5) as usize].entry);
+            let bytes = entries.map(Entry::encode);
+            bytes
+                .flat_map(|entry| [&(entry.len() as u16).to_be_bytes(), &entry[..]].concat())
+                .collect()
+        };
+        let last = (size - 1) / 256;
+        for (number, width) in [(0, 256), (last, size - last * 256)] {
+            log.put(&tile::entry_bundle(number, width), &bundle(width));
+            let nothing = vec![0; 4 * width as usize];
+            log.put(&tile::attachment_bundle(number, width), &nothing);
+        }
+        let shown = shown(&log.audit());
+        assert!(shown.contains("tree failed"), "{size}: {shown}");
+    }
+}
+
+#[test]
+fn tables_that_are_longer_than_any_are_not_read_whole() {
+    let log = Tournament::play(Drawn::Publicly, 1).write();
+    let file = fs::File::options().write(true).open(log.file("results.json")).expect("tables");
+    file.set_len(1 << 40).expect("a file with a hole");
+    let shown = shown(&log.audit());
+    assert!(
+        shown.contains("results failed: `results.json`: the bytes: found 1099511627776"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_crowd_of_cosigned_heads_is_refused_before_it_is_read() {
+    let log = Tournament::play(Drawn::Publicly, 1).write();
+    let head = log.get("checkpoint");
+    for number in 0..256 {
+        log.put(&format!("witness/{number}"), &head);
+    }
+    assert!(log.audit().is_verified_without(&["re-execution"]));
+    log.put("witness/one-more", &head);
+    let shown = shown(&log.audit());
+    assert!(shown.contains("files failed: `witness`: the names in the folder"), "{shown}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn the_details_say_what_was_checked() {
         verdict => panic!("{id}: {verdict:?}"),
     };
     for (id, says) in [
-        ("submissions", "1 of 3 agents have one"),
+        ("submissions", "2 of 3 agents have one"),
         ("draws", "2 of 2 contributions were opened; round 123 of quicknet"),
         (
             "counts",
@@ -48,6 +48,17 @@ fn the_details_say_what_was_checked() {
     ] {
         assert!(detail(id).contains(says), "{id}: {}", detail(id));
     }
+}
+
+#[test]
+fn a_contribution_that_was_left_out_is_told_as_a_choice() {
+    let mut tournament = Tournament::play(Drawn::InCommon, 1);
+    let Entry::Draw(draw) = &mut tournament.records[1].entry else { panic!("a draw") };
+    draw.contributions[1] = None;
+    let audit = tournament.write().audit();
+    let detail = format!("{:?}", audit.step("draws"));
+    let says = "1 of 2 contributions were opened; leaving 1 out was a choice among 2^1 draws";
+    assert!(detail.contains(says), "{detail}");
 }
 
 #[test]
