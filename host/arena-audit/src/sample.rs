@@ -75,19 +75,6 @@ pub fn detection_probability(fraud_share: f64, count: u64) -> f64 {
     1.0 - (1.0 - share).powf(count as f64)
 }
 
-/// Returns how many matches must be drawn to meet a forged one with `probability`, where a share
-/// `fraud_share` of all is forged; `None` where no number is enough.
-pub fn matches_needed(fraud_share: f64, probability: f64) -> Option<u64> {
-    if !(fraud_share > 0.0 && (0.0..1.0).contains(&probability)) {
-        return None;
-    }
-    if fraud_share >= 1.0 {
-        return Some(1);
-    }
-    let needed = ((1.0 - probability).ln() / (1.0 - fraud_share).ln()).ceil();
-    Some(needed as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,11 +107,9 @@ mod tests {
 
     #[test]
     fn a_fraud_of_one_in_a_thousand_needs_4603_matches_for_99_percent() {
-        assert_eq!(matches_needed(0.001, 0.99), Some(4_603));
         assert!(detection_probability(0.001, 4_603) >= 0.99);
         assert!(detection_probability(0.001, 4_602) < 0.99);
         assert_eq!(detection_probability(0.0, 1_000), 0.0);
         assert_eq!(detection_probability(1.0, 1), 1.0);
-        assert_eq!(matches_needed(0.0, 0.5), None);
     }
 }

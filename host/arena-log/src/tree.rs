@@ -8,9 +8,6 @@
 
 use crate::hash::Hash;
 
-/// Levels that a tree of 2^64 − 1 leaves can have, counted from 0.
-pub const LEVELS_MAX: u8 = 64;
-
 /// A perfect node of the tree, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {

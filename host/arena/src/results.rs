@@ -7,10 +7,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::error::{CliError, Complaint};
+use arena_audit::results::RESULTS_FILE;
 
-/// The file's name.
-pub const RESULTS_FILE: &str = "results.json";
+use crate::error::{CliError, Complaint};
 
 /// Writes the file, whole or not at all. One that says the same is left alone.
 ///
