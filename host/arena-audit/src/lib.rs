@@ -47,7 +47,7 @@ pub const LIMITS: &[&str] = &[
      signed announcement, or a witness's cosignature on it, from before the beacon's round or the \
      first match.",
     "Whether pairs were voided because of how they went: a void names a reason that nobody can \
-     check. The audit says how often each agent's pairs were voided.",
+     check. The audit says whose pairs were voided most often.",
     "Whether a tournament that is not revealed yet was given up, and when anything happened: \
      times are claims of whoever states them.",
     "Whether two entrants are one person, or a key is whose its name says.",
