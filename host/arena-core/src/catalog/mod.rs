@@ -220,6 +220,11 @@ impl Catalog {
     /// Bytes that are no catalog, or one with a value beyond its bound.
     pub fn decode(bytes: &[u8]) -> Result<Catalog, CatalogError> {
         let undecodable = |detail: String| CatalogError::Encoding { detail };
+        // Before any is read: small items take several times their bytes in memory.
+        let counted = count_items(bytes).map_err(|error| undecodable(error.to_string()))?;
+        if counted > ITEMS_MAX {
+            return Err(undecodable(format!("more than `{ITEMS_MAX}` items")));
+        }
         let catalog =
             Catalog::try_from_slice(bytes).map_err(|error| undecodable(error.to_string()))?;
         if catalog.encode() != bytes {
@@ -227,9 +232,6 @@ impl Catalog {
         }
         match catalog.entries.iter().position(|entry| !entry.is_bounded()) {
             Some(place) => Err(undecodable(format!("item {place} is beyond the bounds of items"))),
-            None if catalog.entries.len() > ITEMS_MAX as usize => {
-                Err(undecodable(format!("more than `{ITEMS_MAX}` items")))
-            }
             None => Ok(catalog),
         }
     }
@@ -342,6 +344,12 @@ fn draw_horizon(config: HorizonConfig, stream: &mut Stream) -> Horizon {
             Horizon { turn_limit, hidden: true }
         }
     }
+}
+
+/// Returns how many items a catalog's bytes say that they hold.
+fn count_items(mut bytes: &[u8]) -> borsh::io::Result<u32> {
+    String::deserialize(&mut bytes)?;
+    u32::deserialize(&mut bytes)
 }
 
 /// Hashes what is written to it.
