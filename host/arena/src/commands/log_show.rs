@@ -79,7 +79,7 @@ fn show_log(args: &LogShowArgs, reader: &mut LogReader) -> Result<(), CliError> 
     if args.json {
         return screen::json(&value);
     }
-    let named = |(kind, entries): (&&str, &u64)| format!("{} {kind}", thousands(*entries));
+    let named = |(kind, entries): (&&str, &u64)| count(*entries, kind);
     let kinds: Vec<String> = kinds.iter().map(named).collect();
     let signers: Vec<String> =
         note.signatures().iter().map(|signature| escape(&signature.name)).collect();
