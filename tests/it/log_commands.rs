@@ -303,6 +303,18 @@ fn a_head_alone_is_not_enough_to_show_growth() {
 }
 
 #[test]
+fn a_witness_follows_no_link_out_of_the_log() {
+    let witness = Witness::new();
+    let (log, elsewhere) = (witness.folder.path().join("log"), folder());
+    copy_to(&log);
+    std::os::unix::fs::symlink(elsewhere.path(), log.join("witness")).expect("a link");
+    let (code, text, said) = witness.cosign("log");
+    assert_eq!((code, text.as_str()), (Some(3), ""), "{said}");
+    assert!(said.contains("it is a link or no folder"), "{said}");
+    assert_eq!(std::fs::read_dir(elsewhere.path()).expect("a folder").count(), 0);
+}
+
+#[test]
 fn rows_of_matches_and_turns_are_those_of_the_log() {
     let here = folder();
     let log = honest_log();

@@ -30,6 +30,8 @@ impl Advance {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         bar.set_style(style);
         bar.set_message(verb);
+        // What is first may take long.
+        bar.tick();
         Advance { bar, told: Instant::now(), verb, unit, total }
     }
 

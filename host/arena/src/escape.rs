@@ -34,6 +34,25 @@ pub fn harmless(text: &str) -> String {
     shown
 }
 
+/// Returns a JSON document in which nothing misleads, and which reads back to the same value.
+///
+/// JSON itself asks for no escape but that of the first 32 characters.
+pub fn harmless_json(document: &str) -> String {
+    let mut shown = String::with_capacity(document.len());
+    let mut units = [0; 2];
+    for character in document.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            // Outside of strings there is no such character.
+            _ if misleads(character) => shown.extend(
+                character.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")),
+            ),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Returns at most `chars` characters of `text`, escaped, with `…` where it was cut.
 pub fn excerpt(text: &str, chars: usize) -> String {
     let mut kept: String = text.chars().take(chars).collect();
@@ -87,6 +106,18 @@ mod tests {
             assert_eq!(harmless(text), shown);
             assert_eq!(harmless(&harmless(text)), shown);
         }
+    }
+
+    #[test]
+    fn harmless_json_reads_back_to_the_same_value() {
+        let value =
+            serde_json::json!({ "\u{9b}31m": ["\u{1b}[2J", "\u{202e}\n", "\u{e0041}", "é"] });
+        let document = serde_json::to_string_pretty(&value).expect("a document");
+        let shown = harmless_json(&document);
+        assert!(!shown.contains(|character: char| character != '\n' && misleads(character)));
+        assert!(shown.contains(r#""\udb40\udc41""#) && shown.contains("é"), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).expect("it is JSON");
+        assert_eq!(read, value);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use arena_audit::sample::Sample;
 use arena_audit::{Finding, Verdict};
 use arena_core::announcement::{Announcement, ModelEntry};
 use arena_core::catalog::Catalog;
-use arena_core::config::TournamentConfig;
+use arena_core::config::{Limits, TournamentConfig};
 use arena_core::draws::{self, Draws};
 use arena_core::entry::{Entry, TournamentId};
 use arena_core::fault::SeatError;
@@ -26,8 +26,10 @@ use arena_core::seat::{ModelCall, Seat};
 use arena_core::seed::Root;
 use arena_llm::model::{LanguageModel, ModelInfo};
 use arena_llm::recorded::Recorded;
+use arena_log::checkpoint::Head;
 use arena_log::hash::Hash;
 use arena_log::reader::{Access, LogReader};
+use arena_log::tree::Frontier;
 use arena_runner::SeatRequest;
 use arena_runner::reexecution::{Reexecution, Task};
 use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
@@ -35,8 +37,9 @@ use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
 use crate::advance::Advance;
 use crate::cli::audit::Choice;
 use crate::error::{CliError, Complaint};
+use crate::render::transcript::{count, thousands};
 use crate::replays::{Outcome, Replays};
-use crate::{files, reading, sandbox, secrets};
+use crate::{files, reading, sandbox, screen, secrets};
 
 /// Steps without which running agents again would mean nothing.
 const GROUNDS: [&str; 2] = ["scenarios", "components"];
@@ -58,7 +61,9 @@ pub fn run(
             return Ok(not_checked(format!("step `{id}` is not verified")).into());
         }
     }
-    let (Some(announcement), Some(tournament)) = (&audit.announcement, audit.tournament) else {
+    let (Some(announcement), Some(tournament), Some(head)) =
+        (&audit.announcement, audit.tournament, audit.head())
+    else {
         return Ok(not_checked("there is no announcement to go by".to_owned()).into());
     };
     let mut reader =
@@ -74,14 +79,36 @@ pub fn run(
         return Ok(not_checked("without tables nobody is known to lead".to_owned()).into());
     };
     let root = root(&mut reader, announcement, tournament)?;
+    warn_of_costs(&config.limits, workers);
     let agents = match load(&reader, announcement, &config, &sandbox)? {
         Ok(agents) => agents,
         Err(finding) => {
             return Ok(Verdict::Failed { findings: vec![finding], finding_count: 1 }.into());
         }
     };
-    let stage = Stage { announcement, config: &config, sandbox: &sandbox, agents: &agents };
+    let stage = Stage { head, announcement, config: &config, sandbox: &sandbox, agents: &agents };
     stage.replay(&mut reader, &sample, root, workers)
+}
+
+/// Says what strangers' agents may take of this machine, where that is more than is usual: the
+/// limits are those of the log.
+fn warn_of_costs(limits: &Limits, workers: NonZeroUsize) {
+    let usual = Limits::default();
+    if limits.fuel_match_max <= usual.fuel_match_max
+        && limits.fuel_start_max <= usual.fuel_start_max
+        && limits.memory_bytes_max <= usual.memory_bytes_max
+    {
+        return;
+    }
+    screen::remark(&format!(
+        "note: the log grants each seat {} fuel for its start and {} for a match, and {} MiB of \
+         memory; {} at a time are run again\n  hint: Ctrl-C ends this at any time, and \
+         `--workers 1` takes less memory",
+        thousands(limits.fuel_start_max),
+        thousands(limits.fuel_match_max),
+        thousands(limits.memory_bytes_max >> 20),
+        count(workers.get() as u64, "match"),
+    ));
 }
 
 fn not_checked(reason: String) -> Verdict {
@@ -214,6 +241,8 @@ fn blob(reader: &LogReader, hash: [u8; 32], bytes_max: u64) -> Result<Vec<u8>, C
 
 /// Everything that matches are run again with.
 struct Stage<'a> {
+    /// The head that was audited.
+    head: &'a Head,
     announcement: &'a Announcement,
     config: &'a TournamentConfig,
     sandbox: &'a Sandbox,
@@ -245,7 +274,7 @@ impl Stage<'_> {
             workers,
             seats: &seats,
         };
-        let mut chosen = Chosen { reader, sample, void_count: 0, failure: None };
+        let mut chosen = Chosen::new(reader, sample, self.head);
         let mut replays = Replays::default();
         let total = size(sample, schedule.match_count());
         let mut advance = Advance::new("run again", "match", total);
@@ -293,11 +322,18 @@ fn size(sample: &Sample, match_count: u64) -> u64 {
 struct Chosen<'a> {
     reader: &'a mut LogReader,
     sample: &'a Sample,
+    head: &'a Head,
+    /// The tree of the entries that were read: they must be those that were audited.
+    tree: Frontier,
     void_count: u64,
     failure: Option<CliError>,
 }
 
-impl Chosen<'_> {
+impl<'a> Chosen<'a> {
+    fn new(reader: &'a mut LogReader, sample: &'a Sample, head: &'a Head) -> Chosen<'a> {
+        Chosen { reader, sample, head, tree: Frontier::new(), void_count: 0, failure: None }
+    }
+
     fn next(&mut self) -> Option<Task> {
         match self.find() {
             Ok(task) => task,
@@ -314,10 +350,11 @@ impl Chosen<'_> {
         loop {
             let record = match self.reader.next_record() {
                 Ok(Some(record)) => record,
-                Ok(None) => return Ok(None),
+                Ok(None) => return self.end(&log).map(|()| None),
                 Err(error) => return Err(reading::complain(&log, &error)),
             };
             let entry_index = record.index;
+            self.tree.append(Hash::leaf(record.entry));
             let played = match Entry::decode(record.entry) {
                 Ok(Entry::Match(played)) => played,
                 Ok(Entry::Void(_)) => {
@@ -338,11 +375,52 @@ impl Chosen<'_> {
             }
         }
     }
+
+    /// Whoever has the folder could have put other entries there since they were audited.
+    fn end(&self, log: &Path) -> Result<(), CliError> {
+        let (found, wanted) = (self.tree.root(), self.head.root);
+        if (self.tree.size(), found) == (self.head.size, wanted) {
+            return Ok(());
+        }
+        let fact =
+            format!("it changed while it was audited: the root is {found}, audited was {wanted}");
+        Err(reading::complain(log, &fact))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use arena_core::entry::Close;
+    use arena_log::key::SigningKey;
+    use arena_log::writer::{LogSettings, LogWriter, Record};
+
     use super::*;
+
+    #[test]
+    fn entries_that_were_not_audited_are_not_run() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (origin, key) = ("arena.test/log".to_owned(), SigningKey::from_seed([1; 32]));
+        let settings = LogSettings { origin, key, checkpoint_every: 256 };
+        let mut writer = LogWriter::create(folder.path(), settings).expect("a new log");
+        let tournament = TournamentId([0; 32]);
+        let close = Entry::Close(Close { tournament, match_count: 0, void_count: 0 }).encode();
+        writer.append_all(&[Record { entry: &close, attachment: &[] }]).expect("it is written");
+        let audited = writer.checkpoint().expect("it is signed");
+        writer.publish().expect("it is published");
+
+        let run = |head: &Head| {
+            let mut reader = LogReader::open(folder.path(), Access::Public).expect("a log");
+            let mut chosen = Chosen::new(&mut reader, &Sample::All, head);
+            assert_eq!(chosen.next(), None, "there is no match");
+            chosen.failure.map(|failure| failure.complaint().expect("one").facts.join("; "))
+        };
+        assert_eq!(run(&audited), None);
+        for other in [Head { size: 2, ..audited.clone() }, Head { root: Hash([7; 32]), ..audited }]
+        {
+            let fact = run(&other).expect("a failure");
+            assert!(fact.contains("it changed while it was audited"), "{fact}");
+        }
+    }
 
     #[test]
     fn another_engine_is_told_by_its_line_and_both_values() {

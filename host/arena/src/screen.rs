@@ -9,7 +9,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::error::{CliError, Complaint};
-use crate::escape::harmless;
+use crate::escape::{harmless, harmless_json};
 
 /// How a piece of text is set off on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,8 @@ pub fn results(text: &str) -> Result<(), CliError> {
 /// # Errors
 /// The reader went away, or the disk is full.
 pub fn json(value: &serde_json::Value) -> Result<(), CliError> {
-    let mut text = serde_json::to_string_pretty(value).expect("a JSON value can be written");
-    text.push('\n');
-    results(&text)
+    let text = serde_json::to_string_pretty(value).expect("a JSON value can be written");
+    results(&format!("{}\n", harmless_json(&text)))
 }
 
 /// Writes a remark to standard error. That nobody reads it is no reason to stop.

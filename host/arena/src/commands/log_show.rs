@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cli::log::LogShowArgs;
 use crate::error::{CliError, Complaint};
-use crate::escape::escape;
+use crate::escape::{escape, harmless};
 use crate::reading;
 use crate::render::entry::{self, lines};
 use crate::render::record;
@@ -36,8 +36,8 @@ fn show_head(args: &LogShowArgs, reader: &LogReader) -> Result<(), CliError> {
     let note = note(args, reader)?;
     match args.json {
         true => screen::json(&head_json(reader, &note)),
-        // A note that parses is text without controls, and is printed to be kept as a file.
-        false => screen::results(&note.to_string()),
+        // Printed to be kept as a file, which it can be where no name in it misleads.
+        false => screen::results(&harmless(&note.to_string())),
     }
 }
 

@@ -13,14 +13,12 @@ use arena_log::key::SigningKey;
 use arena_log::note::{NOTE_BYTES_MAX, Note, Vkey};
 use arena_log::proof::verify_consistency;
 use arena_log::reader::{Access, LogReader};
+use arena_log::tile;
 
 use crate::cli::log::WitnessArgs;
 use crate::error::{CliError, Complaint};
 use crate::outputs::{self, Readers};
 use crate::{clock, files, reading, screen, secrets, trust};
-
-/// Where a log keeps the heads that witnesses cosigned.
-const WITNESS_DIR: &str = "witness";
 
 /// Checks, remembers, cosigns.
 ///
@@ -132,8 +130,13 @@ fn give_out(
     if offered.reader.is_none() {
         return screen::results(cosigned);
     }
-    let folder = args.log.join(WITNESS_DIR);
+    let folder = args.log.join(tile::WITNESS);
     let path = folder.join(file_name(&args.name));
+    if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+        let failed = format!("cannot leave the cosigned head in `{}`", folder.display());
+        let fact = "it is a link or no folder: it could lead anywhere";
+        return Err(CliError::Input(Complaint::new(failed, fact)));
+    }
     fs::create_dir_all(&folder).map_err(|error| {
         let failed = format!("cannot make the folder `{}`", folder.display());
         CliError::Infrastructure(Complaint::new(failed, error))
@@ -152,7 +155,7 @@ fn file_name(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String =
         name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
-    // A leading dot would hide the file, or make it a folder.
+    // A file with a leading dot is one under way, at which no reader looks.
     match name.strip_prefix('.') {
         Some(rest) => format!("_{rest}"),
         None => name,
@@ -194,6 +197,12 @@ mod tests {
             (".", "_"),
         ] {
             assert_eq!(file_name(name), file);
+            let path = Path::new(tile::WITNESS).join(file);
+            let under_way = outputs::beside(&path);
+            assert_eq!(under_way.parent(), path.parent(), "a rename is within one folder");
+            let named =
+                |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+            assert!(tile::is_under_way(&named(&under_way)) && !tile::is_under_way(&named(&path)));
         }
     }
 }
