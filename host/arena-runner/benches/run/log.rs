@@ -1,10 +1,9 @@
 //! What the signed log costs for a match: the whole, and part by part.
 //!
 //! One iteration is one match. `whole` is all that happens between a finished match and a signed
-//! head over it; the parts that follow add up to it, each measured by itself.
+//! head over it; the parts that follow are measured each by itself.
 
 use std::hint::black_box;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arena_core::entry::{Entry, TournamentId};
@@ -14,18 +13,17 @@ use arena_log::hash::Hash;
 use arena_log::key::SigningKey;
 use arena_log::tree::Frontier;
 use arena_log::writer::{LogSettings, LogWriter, Record};
-use criterion::{Bencher, Criterion, SamplingMode};
+use criterion::measurement::WallTime;
+use criterion::{Bencher, BenchmarkGroup, Criterion, SamplingMode};
 
 use crate::fixture::{ORIGIN, ROOT, Tournament};
 
 /// A head is signed after so many entries, where a tournament's file says nothing.
 pub const CHECKPOINT_EVERY: u32 = 4_096;
 /// A distance of heads beyond the end of any log here.
-const NEVER: u32 = 1 << 20;
-/// Heads of a log here.
-const HEADS: u32 = 4;
-/// Matches of a log here.
-pub const MATCHES: u32 = HEADS * CHECKPOINT_EVERY;
+const NEVER: u32 = 1 << 31;
+/// Matches that are measured together: those of four heads.
+pub const MATCHES: u32 = 4 * CHECKPOINT_EVERY;
 /// Records that are appended together: what a worker hands over at once.
 pub const GROUP_RECORDS: usize = 32;
 
@@ -34,9 +32,10 @@ pub fn parts(criterion: &mut Criterion) {
     let records = Tournament::new(CHECKPOINT_EVERY).records(u64::from(MATCHES) / 2);
     let transcripts: Vec<Transcript> = records.iter().cloned().map(transcript).collect();
     let encoded: Vec<Encoded> = transcripts.iter().map(Encoded::of).collect();
-    let mut group = criterion.benchmark_group("log");
-    group.sample_size(10).sampling_mode(SamplingMode::Flat);
-    group.bench_function("whole", |bencher| per_match(bencher, || whole(&records)));
+    let (mut log, mut unsigned, mut sealed) =
+        (Log::new(CHECKPOINT_EVERY), Log::new(NEVER), Log::new(NEVER));
+    let mut group = disk_group(criterion, "log");
+    group.bench_function("whole", |bencher| per_match(bencher, || whole(&mut log, &records)));
     group.bench_function("draw-nonce", |bencher| {
         each(bencher, &records, |record| {
             black_box(transcript::nonce(ROOT, record.pair_index, record.leg));
@@ -57,9 +56,9 @@ pub fn parts(criterion: &mut Criterion) {
         black_box(tree.root());
     });
     group.bench_function("append-to-journal", |bencher| {
-        per_match(bencher, || append(&encoded, NEVER).0);
+        per_match(bencher, || unsigned.append(&encoded));
     });
-    group.bench_function("seal", |bencher| per_match(bencher, || seal(&encoded)));
+    group.bench_function("seal", |bencher| per_match(bencher, || seal(&mut sealed, &encoded)));
     group.finish();
 }
 
@@ -101,56 +100,71 @@ fn each<T>(bencher: &mut Bencher<'_>, matches: &[T], mut act: impl FnMut(&T)) {
     });
 }
 
-fn whole(records: &[MatchRecord]) -> Duration {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = start(folder.path(), CHECKPOINT_EVERY);
-    // Copied before the clock starts.
-    let records = records.to_vec();
+/// Begins a group of benchmarks that wait for the disk.
+pub fn disk_group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = criterion.benchmark_group(name);
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(4));
+    group
+}
+
+/// A log that grows as long as it is measured. Making and removing folders all the time would
+/// measure how a file system looks for names that were not just deleted.
+pub struct Log {
+    writer: LogWriter,
+    _folder: tempfile::TempDir,
+}
+
+impl Log {
+    /// Starts an empty log that has a head after each `checkpoint_every` entries.
+    pub fn new(checkpoint_every: u32) -> Log {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = SigningKey::from_seed([1; 32]);
+        let checkpoint_every = u64::from(checkpoint_every);
+        let settings = LogSettings { origin: ORIGIN.to_owned(), key, checkpoint_every };
+        let writer = LogWriter::create(folder.path(), settings).expect("the disk works");
+        Log { writer, _folder: folder }
+    }
+
+    /// Appends everything, group by group, and returns how long that took.
+    pub fn append(&mut self, encoded: &[Encoded]) -> Duration {
+        let start = Instant::now();
+        encoded.chunks(GROUP_RECORDS).for_each(|group| self.append_group(group));
+        start.elapsed()
+    }
+
+    fn append_group(&mut self, group: &[Encoded]) {
+        let records: Vec<Record<'_>> = group.iter().map(Encoded::as_record).collect();
+        self.writer.append_all(&records).expect("the disk works");
+    }
+}
+
+fn whole(log: &mut Log, records: &[MatchRecord]) -> Duration {
+    let records: Vec<MatchRecord> = records.to_vec();
     let mut records = records.into_iter();
     let start = Instant::now();
+    // Ends with the records.
     loop {
         let group = records.by_ref().take(GROUP_RECORDS).map(transcript);
         let group: Vec<Encoded> = group.map(|transcript| Encoded::of(&transcript)).collect();
         if group.is_empty() {
             break;
         }
-        append_group(&mut writer, &group);
+        log.append_group(&group);
     }
     let elapsed = start.elapsed();
-    assert_eq!(writer.signed().map(|head| head.size), Some(u64::from(MATCHES)), "all is signed");
+    let signed = log.writer.signed().map(|head| head.size);
+    assert_eq!(signed, Some(log.writer.size()), "everything is signed");
     elapsed
 }
 
-/// Appends everything, with a head after each `checkpoint_every`.
-pub fn append(encoded: &[Encoded], checkpoint_every: u32) -> (Duration, tempfile::TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = start(folder.path(), checkpoint_every);
-    let start = Instant::now();
-    encoded.chunks(GROUP_RECORDS).for_each(|group| append_group(&mut writer, group));
-    (start.elapsed(), folder)
-}
-
 /// Measures only the heads: bundles, tiles, reading them back, signature, every sync.
-fn seal(encoded: &[Encoded]) -> Duration {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = start(folder.path(), NEVER);
+fn seal(log: &mut Log, encoded: &[Encoded]) -> Duration {
     let heads = encoded.chunks(CHECKPOINT_EVERY as usize).map(|unsigned| {
-        unsigned.chunks(GROUP_RECORDS).for_each(|group| append_group(&mut writer, group));
+        log.append(unsigned);
         let start = Instant::now();
-        writer.checkpoint().expect("the disk works");
+        log.writer.checkpoint().expect("the disk works");
         start.elapsed()
     });
     heads.sum()
-}
-
-fn start(folder: &Path, checkpoint_every: u32) -> LogWriter {
-    let key = SigningKey::from_seed([1; 32]);
-    let checkpoint_every = u64::from(checkpoint_every);
-    let settings = LogSettings { origin: ORIGIN.to_owned(), key, checkpoint_every };
-    LogWriter::create(folder, settings).expect("the disk works")
-}
-
-fn append_group(writer: &mut LogWriter, group: &[Encoded]) {
-    let records: Vec<Record<'_>> = group.iter().map(Encoded::as_record).collect();
-    writer.append_all(&records).expect("the disk works");
 }

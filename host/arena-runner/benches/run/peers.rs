@@ -5,34 +5,39 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arena_core::transcript::Transcript;
-use criterion::{Criterion, SamplingMode};
+use criterion::Criterion;
 use rusqlite::Connection;
 
 use crate::fixture::Tournament;
-use crate::log::{self, CHECKPOINT_EVERY, Encoded, GROUP_RECORDS, MATCHES};
+use crate::log::{self, CHECKPOINT_EVERY, Encoded, GROUP_RECORDS, Log, MATCHES};
 
 /// Measures the log and its peers, one after the other.
 pub fn peers(criterion: &mut Criterion) {
     let records = Tournament::new(CHECKPOINT_EVERY).records(u64::from(MATCHES) / 2);
     let transcripts: Vec<Transcript> = records.into_iter().map(log::transcript).collect();
     let encoded: Vec<Encoded> = transcripts.iter().map(Encoded::of).collect();
-    let mut group = criterion.benchmark_group("peers");
-    group.sample_size(10).sampling_mode(SamplingMode::Flat);
-    group.bench_function("arena-log", |bencher| {
-        log::per_match(bencher, || log::append(&encoded, CHECKPOINT_EVERY).0);
+    let mut group = log::disk_group(criterion, "peers");
+    let mut log = Log::new(CHECKPOINT_EVERY);
+    group.bench_function("arena-log", |bencher| log::per_match(bencher, || log.append(&encoded)));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut connection = database(&folder.path().join("log.sqlite"));
+    group.bench_function("sqlite", |bencher| {
+        log::per_match(bencher, || insert(&mut connection, &encoded));
     });
-    group.bench_function("sqlite", |bencher| log::per_match(bencher, || sqlite(&encoded)));
-    group.bench_function("plain-file", |bencher| log::per_match(bencher, || plain(&encoded)));
+    let mut file = File::create(folder.path().join("log")).expect("the disk works");
+    group.bench_function("plain-file", |bencher| {
+        log::per_match(bencher, || write(&mut file, &encoded));
+    });
     group.finish();
 }
 
 /// A table in a database with a write-ahead log; each commit waits for the disk.
-fn sqlite(encoded: &[Encoded]) -> Duration {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut connection = Connection::open(folder.path().join("log.sqlite")).expect("a database");
+fn database(path: &Path) -> Connection {
+    let connection = Connection::open(path).expect("a database");
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -41,6 +46,10 @@ fn sqlite(encoded: &[Encoded]) -> Duration {
              ) STRICT;",
         )
         .expect("sound statements");
+    connection
+}
+
+fn insert(connection: &mut Connection, encoded: &[Encoded]) -> Duration {
     let start = Instant::now();
     for unsaved in encoded.chunks(CHECKPOINT_EVERY as usize) {
         let transaction = connection.transaction().expect("nothing else is under way");
@@ -52,21 +61,17 @@ fn sqlite(encoded: &[Encoded]) -> Duration {
         drop(insert);
         transaction.commit().expect("the disk works");
     }
-    // What is left of its write-ahead log goes into the table.
-    connection.close().expect("the disk works");
     start.elapsed()
 }
 
-/// One file without any structure: what the disk alone costs.
-fn plain(encoded: &[Encoded]) -> Duration {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut file = File::create(folder.path().join("log")).expect("the disk works");
+/// Writes to a file without any structure: what the disk alone costs.
+fn write(file: &mut File, encoded: &[Encoded]) -> Duration {
     let start = Instant::now();
     for unsaved in encoded.chunks(CHECKPOINT_EVERY as usize) {
         for group in unsaved.chunks(GROUP_RECORDS) {
             let parts = group.iter().flat_map(|one| [one.entry.as_slice(), &one.attachment]);
-            let bytes: Vec<u8> = parts.flatten().copied().collect();
-            file.write_all(&bytes).expect("the disk works");
+            let parts: Vec<&[u8]> = parts.collect();
+            file.write_all(&parts.concat()).expect("the disk works");
         }
         file.sync_all().expect("the disk works");
     }
