@@ -241,7 +241,12 @@ pub(crate) fn catalog(
         return Items { catalog: None, verdict: found.or_verified("") };
     }
     let items = count(made.entries.len() as u64, "item", "items");
-    let detail = format!("{items} of `{}`, {is}", made.name);
+    let mut detail = format!("{items} of `{}`, {is}", made.name);
+    let is_generated = !matches!(settings.kind, CatalogKind::AmazonHistoryPrice { .. });
+    // They are announced before the round and the contributions, which they cannot depend on.
+    if secret.is_some() && (is_generated || settings.sample.is_some()) {
+        detail.push_str("; they follow from the organiser's secret alone, who could try several");
+    }
     Items { catalog: Some(made), verdict: found.or_verified(detail) }
 }
 

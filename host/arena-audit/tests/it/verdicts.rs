@@ -43,6 +43,7 @@ fn the_details_say_what_was_checked() {
             "counts",
             "30 matches, 1 void; the highest rate is that of `beta`, voided in 1 of 10 pairs",
         ),
+        ("catalog", "they follow from the organiser's secret alone, who could try several"),
         ("schedule", "each of 30 matches, once"),
         ("held-heads", "4 published heads, 0 held ones"),
     ] {
