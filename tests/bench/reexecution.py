@@ -56,7 +56,8 @@ def print_lines(name, matches, rounds):
         ratio = lambda one: (one[2] - one[1]) / one[0]  # noqa: E731
         middle = statistics.median_low([ratio(one) for one in figures])
         play, audit, both = next(one for one in figures if ratio(one) == middle)
-        line = f"{name:10} {matches:>9,} {clock:>5} {play:>8.2f} {audit:>8.2f} {both - audit:>10.2f}"
+        again = both - audit
+        line = f"{name:10} {matches:>9,} {clock:>5} {play:>8.2f} {audit:>8.2f} {again:>10.2f}"
         print(f"{line} {middle:>13.2f} {both / play:>14.2f}", flush=True)
 
 
