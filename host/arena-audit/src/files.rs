@@ -19,14 +19,8 @@ use crate::heads::HEAD_BYTES_MAX;
 use crate::results::RESULTS_FILE;
 use crate::verdict::{Finding, Findings};
 
-/// Where cosigned heads lie.
-pub const WITNESS: &str = "witness";
-
 /// Most names at the top of a folder.
 const TOP_NAMES_MAX: usize = 256;
-/// Most cosigned heads that are looked at: they are all kept in memory, and there may be 64
-/// signatures on one.
-const WITNESS_NAMES_MAX: usize = 256;
 /// Most names that a folder of blobs holds: one for each agent and model, and two more.
 const BLOB_NAMES_MAX: usize = 4_096;
 /// Largest component, in bytes: no larger one is ever compiled.
@@ -55,7 +49,7 @@ fn check_top(folder: &Folder) -> Result<(), Finding> {
         let wanted = match item.name.as_str() {
             tile::CHECKPOINT | tile::VKEY | RESULTS_FILE => ItemKind::File,
             tile::CHECKPOINTS | tile::TILE | tile::ATTACHMENT | tile::BLOB => ItemKind::Folder,
-            tile::PRIVATE | WITNESS => ItemKind::Folder,
+            tile::PRIVATE | tile::WITNESS => ItemKind::Folder,
             name => {
                 let finding = Finding::new("the name", shown(item.kind), "none of this name");
                 return Err(finding.within(name));
@@ -90,18 +84,26 @@ fn check_vkey(folder: &Folder, log: &Vkey) -> Result<(), Finding> {
     Err(Finding::new("the key", found.trim_end(), wanted.trim_end()).within(tile::VKEY))
 }
 
-/// Reads the cosigned heads in the folder of the witnesses.
+/// Reads the cosigned heads in the folder of the witnesses, but for those under way.
 pub(crate) fn witnessed(folder: &Folder, found: &mut Findings) -> Vec<(String, Vec<u8>)> {
-    let items = match folder.list(WITNESS, WITNESS_NAMES_MAX) {
+    // Each of them may be under way to be replaced.
+    let mut items = match folder.list(tile::WITNESS, 2 * tile::WITNESS_NAMES_MAX) {
         Ok(items) => items,
         Err(finding) => {
             found.add(finding);
             return Vec::new();
         }
     };
+    items.retain(|item| item.kind != ItemKind::File || !tile::is_under_way(&item.name));
+    if items.len() > tile::WITNESS_NAMES_MAX {
+        let wanted = format!("at most {}", tile::WITNESS_NAMES_MAX);
+        let finding = Finding::new("the names in the folder", items.len(), wanted);
+        found.add(finding.within(tile::WITNESS));
+        return Vec::new();
+    }
     let mut heads = Vec::new();
     for item in items {
-        let path = format!("{WITNESS}/{}", item.name);
+        let path = format!("{}/{}", tile::WITNESS, item.name);
         if item.kind != ItemKind::File {
             found.add(Finding::new("the name", shown(item.kind), "a file").within(path));
             continue;

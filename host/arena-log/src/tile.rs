@@ -26,6 +26,10 @@ pub const ENTRIES: &str = "tile/entries";
 pub const ATTACHMENT: &str = "attachment";
 /// Files named by their hash.
 pub const BLOB: &str = "blob";
+/// Heads with the cosignatures of witnesses, which they add beside the log.
+pub const WITNESS: &str = "witness";
+/// Most cosigned heads that are looked at: there may be 64 signatures on one.
+pub const WITNESS_NAMES_MAX: usize = 256;
 /// What is withheld.
 pub const PRIVATE: &str = "private";
 /// Held by the one process that writes.
@@ -40,6 +44,12 @@ pub const TEMPORARY: &str = "private/temporary";
 pub const PRIVATE_ATTACHMENT: &str = "private/attachment";
 /// Blobs before they are published.
 pub const PRIVATE_BLOB: &str = "private/blob";
+
+/// Returns whether a file in the folder of the witnesses is on its way to its place. No reader
+/// looks at it: a witness that was killed while it wrote may have left half of a head.
+pub fn is_under_way(name: &str) -> bool {
+    name.starts_with('.')
+}
 
 /// What a tile or bundle holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,7 @@
 //!
 //! Not here: the log itself (`arena_log`) and what a run keeps beside it (`secrets`).
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -113,9 +114,11 @@ impl Write for Output {
     }
 }
 
-/// Returns the name under which a file is written that will take the name `path`.
+/// Returns the name under which a file is written that will take the name `path`. It begins with
+/// a dot: among the heads that witnesses cosigned, no reader looks at such a file.
 pub fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
     name.push(".new");
     path.with_file_name(name)
 }

@@ -8,3 +8,4 @@ mod tampered;
 mod bits;
 mod hostile;
 mod receipts;
+mod witnesses;
