@@ -94,13 +94,16 @@ impl<'a> Log<'a> {
         let reader = LogReader::open(path, Access::Public).map_err(closed)?;
         let mut witness_findings = Findings::default();
         let witnessed = files::witnessed(&folder, &mut witness_findings);
-        let bytes = with_cosignatures(reader.checkpoint_bytes(), &witnessed);
-        let opened = policy.open(&bytes).map_err(|error| {
+        // What cannot be read is a finding of the heads' own step.
+        let beside = witnessed.iter().filter_map(|(_, bytes)| Note::parse(bytes).ok());
+        let beside: Vec<Note> = beside.collect();
+        let bytes = reader.checkpoint_bytes();
+        let opened = policy.open_with(bytes, &beside).map_err(|error| {
             Finding::new("the head", error, "a trusted one").within(tile::CHECKPOINT)
         })?;
         let first = folder.read(&tile::checkpoint(1), HEAD_BYTES_MAX).ok().flatten();
         let heads = witnessed.iter().map(|(_, bytes)| bytes.as_slice());
-        let heads = heads.chain(first.as_deref()).chain([bytes.as_slice()]);
+        let heads = heads.chain(first.as_deref()).chain([bytes]);
         let sightings = sightings::gather(policy, &opened.log, heads);
         Ok(Log { path, folder, reader, opened, witnessed, witness_findings, sightings })
     }
@@ -108,22 +111,6 @@ impl<'a> Log<'a> {
     fn head(&self) -> &Head {
         &self.opened.head
     }
-}
-
-/// Puts the signatures that lie beside the log under its newest head.
-fn with_cosignatures(checkpoint: &[u8], witnessed: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let Ok(mut note) = Note::parse(checkpoint) else {
-        return checkpoint.to_vec();
-    };
-    for (_, bytes) in witnessed {
-        let Ok(other) = Note::parse(bytes) else { continue };
-        if other.text() == note.text()
-            && let Ok(more) = note.clone().with_signatures(other.signatures())
-        {
-            note = more;
-        }
-    }
-    note.to_string().into_bytes()
 }
 
 fn checkpoint(opened: &Opened) -> Verdict {

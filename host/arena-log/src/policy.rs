@@ -104,11 +104,26 @@ impl Policy {
     /// The checkpoint is malformed; its log is not listed or did not sign; a signature of a
     /// listed key is wrong; or too few witnesses cosigned.
     pub fn open(&self, bytes: &[u8]) -> Result<Opened, PolicyError> {
+        self.open_with(bytes, &[])
+    }
+
+    /// Reads a checkpoint with the cosignatures that notes of the same text hold. They are
+    /// counted where they lie: what stands in one note, by whomever, takes no other one's room.
+    ///
+    /// # Errors
+    /// As [`Policy::open`]; or a signature of a listed key in one of the notes is wrong. Notes
+    /// of another text say nothing.
+    pub fn open_with(&self, bytes: &[u8], beside: &[Note]) -> Result<Opened, PolicyError> {
         let note = Note::parse(bytes).map_err(PolicyError::Note)?;
+        let beside = beside.iter().filter(|other| other.text() == note.text());
+        let notes: Vec<&Note> = [&note].into_iter().chain(beside).collect();
         let head = Head::parse(note.text()).map_err(PolicyError::Head)?;
         let mut signed_by = None;
         for log in &self.logs {
-            let is_signed = present(note.verify(log))?.is_some();
+            let mut is_signed = false;
+            for note in &notes {
+                is_signed |= present(note.verify(log))?.is_some();
+            }
             if is_signed && log.name() == head.origin && signed_by.is_none() {
                 signed_by = Some(log.clone());
             }
@@ -118,7 +133,7 @@ impl Policy {
         };
         let mut times = Vec::with_capacity(self.witnesses.len());
         for witness in &self.witnesses {
-            times.push(present(cosignature::verify(&note, witness))?);
+            times.push(earliest(&notes, witness)?);
         }
         self.check_quorum(&times)?;
         let stated = self.witnesses.iter().zip(&times);
@@ -164,6 +179,17 @@ impl Policy {
             absent: absent.map(|(vkey, _)| vkey.name().to_owned()).collect(),
         })
     }
+}
+
+/// Returns when a witness first cosigned, as it says, if it did in any of the notes.
+fn earliest(notes: &[&Note], witness: &Vkey) -> Result<Option<u64>, PolicyError> {
+    let mut earliest: Option<u64> = None;
+    for note in notes {
+        if let Some(time) = present(cosignature::verify(note, witness))? {
+            earliest = Some(earliest.map_or(time, |known| known.min(time)));
+        }
+    }
+    Ok(earliest)
 }
 
 /// Tells a key that did not sign from one whose signature is wrong.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::note::{KeyKind, NoteError, Vkey};
+use crate::note::{KeyKind, NoteError, SIGNATURES_MAX, Vkey};
 use crate::policy::{Member, Policy};
 use crate::text;
 
@@ -16,8 +16,9 @@ use crate::text;
 pub const POLICY_BYTES_MAX: usize = 256 << 10;
 /// Most logs in a policy. C2SP asks for 32 at least, as for witnesses and groups.
 pub const LOGS_MAX: usize = 64;
-/// Most witnesses in a policy.
-pub const WITNESSES_MAX: usize = 256;
+/// Most witnesses in a policy: one note has room for a line of each and one of the log, so that
+/// whatever quorum a policy asks for can be met in a receipt, too.
+pub const WITNESSES_MAX: usize = SIGNATURES_MAX - 1;
 /// Most groups in a policy.
 pub const GROUPS_MAX: usize = 64;
 

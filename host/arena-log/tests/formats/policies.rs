@@ -2,8 +2,9 @@
 
 use arena_log::checkpoint::Head;
 use arena_log::cosignature;
-use arena_log::note::{Note, NoteError};
+use arena_log::note::{Note, NoteError, NoteSignature, SIGNATURES_MAX};
 use arena_log::policy::{Cosigned, Policy, PolicyError};
+use arena_log::policy_text::WITNESSES_MAX;
 use proptest::prelude::*;
 
 use crate::sample::{ORIGIN, Tree, key};
@@ -229,6 +230,66 @@ fn as_many_logs_witnesses_and_groups_fit_as_the_specification_asks_for() {
         .collect();
     let error = policy_of(&format!("{many}quorum none\n")).expect_err("65 logs do not fit");
     assert!(error.contains("line 65 of the policy: there are more than 64"), "{error}");
+}
+
+/// A policy that asks for `count` witnesses, all of them, and what each says of the head.
+fn policy_of_all(count: usize) -> (Result<Policy, String>, Vec<NoteSignature>) {
+    let (mut lines, mut members, mut said) = (String::new(), String::new(), Vec::new());
+    for number in 0..count {
+        let key = key(100 + u8::try_from(number).expect("few witnesses"));
+        let vkey = key.cosigner_vkey("w.example").expect("a good name");
+        lines += &format!("witness w{number} {vkey}\n");
+        members += &format!(" w{number}");
+        said.push(cosignature::cosign(&key, "w.example", &head(), 9).expect("a good name"));
+    }
+    (policy_of(&format!("log {{log}}\n{lines}group g all{members}\nquorum g\n")), said)
+}
+
+#[test]
+fn a_quorum_of_all_the_witnesses_that_a_policy_takes_can_be_met() {
+    let (policy, said) = policy_of_all(WITNESSES_MAX);
+    let policy = policy.expect("so many fit");
+    let note = cosigned_by(&[]);
+    let whole = note.clone().with_signatures(&said).expect("one note holds them");
+    assert_eq!(open(&policy, &whole).expect("all cosigned").len(), WITNESSES_MAX);
+    // In notes that strangers have filled, one for each witness.
+    let strangers: Vec<NoteSignature> = (0..SIGNATURES_MAX - 2)
+        .map(|number| NoteSignature {
+            name: format!("s{number}"),
+            key_id: [9; 4],
+            signature: vec![7],
+        })
+        .collect();
+    let full = note.clone().with_signatures(&strangers).expect("one line is left");
+    let beside = said.iter().map(|line| full.clone().with_signatures(std::slice::from_ref(line)));
+    let mut beside: Vec<Note> = beside.map(|note| note.expect("a full note")).collect();
+    let bytes = note.to_string().into_bytes();
+    let opened = policy.open_with(&bytes, &beside).expect("all cosigned");
+    assert_eq!(opened.cosigned.len(), WITNESSES_MAX);
+    beside.pop();
+    let error = policy.open_with(&bytes, &beside).expect_err("one is absent");
+    assert!(
+        matches!(&error, PolicyError::Quorum { cosigned, .. } if *cosigned == WITNESSES_MAX - 1),
+        "{error}"
+    );
+    let error = policy_of_all(WITNESSES_MAX + 1).0.expect_err("no note has room for it");
+    assert!(error.contains("there are more than 63"), "{error}");
+}
+
+#[test]
+fn a_note_beside_speaks_of_its_own_text_only_and_must_be_right() {
+    let policy = policy_of("log {log}\nwitness a {1}\nquorum a\n").expect("a policy");
+    let (bytes, line) = (cosigned_by(&[]).to_string(), cosigned_by(&[1]).signatures()[1].clone());
+    let later = Tree::of_size(6).head().sign(&key(1)).expect("it is a head");
+    let later = Note::parse(later.as_bytes()).expect("it is a note");
+    let moved = later.with_signatures(std::slice::from_ref(&line)).expect("a note");
+    let error = policy.open_with(bytes.as_bytes(), &[moved]).expect_err("of another head");
+    assert!(matches!(error, PolicyError::Quorum { cosigned: 0, .. }), "{error}");
+    let mut wrong = line;
+    wrong.signature[9] ^= 1;
+    let wrong = cosigned_by(&[]).with_signatures(&[wrong]).expect("a note");
+    let error = policy.open_with(bytes.as_bytes(), &[cosigned_by(&[1]), wrong]);
+    assert!(matches!(error, Err(PolicyError::Note(NoteError::BadSignature { .. }))), "{error:?}");
 }
 
 proptest! {
