@@ -187,7 +187,8 @@ pub enum LogError {
         /// A published size.
         published: u64,
     },
-    /// A head was published that is larger than the last one known to be signed.
+    /// A head was published, or cosigned by a witness, that is larger than the last one known to
+    /// be signed.
     PublishedAhead {
         /// The file with the larger head.
         path: PathBuf,

@@ -1,10 +1,13 @@
-//! The files that say what was signed: `checkpoint`, `checkpoints/SIZE` and `last-signed`.
+//! The files that say what was signed: `checkpoint`, `checkpoints/SIZE`, `last-signed`, and what
+//! witnesses have left beside them.
 //!
 //! `last-signed` is the memory of the signer. It moves before a signature is made and only
 //! from what this process believes to be there, so that no two heads of one size, and no
 //! smaller head after a larger one, are ever signed with one copy of the log.
 //!
 //! Not here: what must be on the disk before a head may be signed (`seal`).
+
+use std::collections::BTreeMap;
 
 use crate::checkpoint::{Head, HeadError};
 use crate::error::LogError;
@@ -123,4 +126,30 @@ pub(crate) fn signed_sizes(storage: &dyn Storage) -> Result<Vec<u64>, LogError> 
     }
     sizes.sort_unstable();
     Ok(sizes)
+}
+
+/// Reads the heads that this log signed and witnesses cosigned: by size, where each lies and its
+/// root. What is no such head is somebody else's, and says nothing here.
+pub(crate) fn witnessed(
+    storage: &dyn Storage,
+    vkey: &Vkey,
+) -> Result<BTreeMap<u64, Vec<(String, Hash)>>, LogError> {
+    let mut heads: BTreeMap<u64, Vec<(String, Hash)>> = BTreeMap::new();
+    // Each of them may be under way to be replaced.
+    let items = storage.items(tile::WITNESS, 2 * tile::WITNESS_NAMES_MAX)?;
+    for item in items {
+        if item.kind != ItemKind::File || tile::is_under_way(&item.name) {
+            continue;
+        }
+        let path = format!("{}/{}", tile::WITNESS, item.name);
+        let bytes = match storage.read_if_there(&path, NOTE_BYTES_MAX as u64) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) | Err(LogError::FileTooLarge { .. } | LogError::Special { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        if let Ok(head) = Head::open(&bytes, vkey) {
+            heads.entry(head.size).or_default().push((path, head.root));
+        }
+    }
+    Ok(heads)
 }

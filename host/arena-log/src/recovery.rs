@@ -6,7 +6,7 @@
 //!
 //! Not here: which unsigned entries are worth keeping; whoever reads them decides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -56,9 +56,10 @@ impl Reopened {
         put_vkey(&*storage, &vkey)?;
         let is_published = is_published(&*storage)?;
         let (last, sizes) = read_heads(&*storage, &vkey)?;
+        let witnessed = read_witnessed(&*storage, &vkey, last)?;
         let (frontier, edge) = match last {
             None => (Frontier::new(), Edge::default()),
-            Some(last) => check_signed(&storage, &vkey, last, &sizes, is_published)?,
+            Some(last) => check_signed(&storage, &vkey, last, &sizes, &witnessed, is_published)?,
         };
         let signed = last.map(|last| Head {
             origin: settings.origin.clone(),
@@ -227,12 +228,34 @@ fn read_heads(
     Ok((Some(last), sizes))
 }
 
+/// Heads that this log signed, by size: where each lies, and its root.
+type Witnessed = BTreeMap<u64, Vec<(String, Hash)>>;
+
+/// Reads what witnesses cosigned, and refuses a log that is shorter: it is an old copy, and
+/// whatever its signer said next would contradict what others hold.
+fn read_witnessed(
+    storage: &dyn Storage,
+    vkey: &Vkey,
+    last: Option<LastSigned>,
+) -> Result<Witnessed, LogError> {
+    let witnessed = heads::witnessed(storage, vkey)?;
+    let signed = last.map_or(0, |last| last.size);
+    if let Some((&published, files)) = witnessed.last_key_value()
+        && published > signed
+    {
+        let path = storage.shown(files.first().map_or(tile::WITNESS, |(path, _)| path));
+        return Err(LogError::PublishedAhead { path, published, signed });
+    }
+    Ok(witnessed)
+}
+
 /// Computes everything below the last signed size again and compares it with the files.
 fn check_signed(
     storage: &Arc<dyn Storage>,
     vkey: &Vkey,
     last: LastSigned,
     sizes: &[u64],
+    witnessed: &Witnessed,
     is_published: bool,
 ) -> Result<(Frontier, Edge), LogError> {
     let attachments = Attachments::In(place(is_published));
@@ -246,6 +269,10 @@ fn check_signed(
     while let Some(record) = records.next_record()? {
         let checked = check.push(&record)?;
         frontier.append(checked.leaf);
+        for (path, root) in witnessed.get(&frontier.size()).into_iter().flatten() {
+            let said = LastSigned { size: frontier.size(), root: *root };
+            compare_root(&**storage, path, said, frontier.size(), frontier.root())?;
+        }
         let Some(root) = checked.root else { continue };
         let path = tile::checkpoint(check.size());
         if let Some(head) = heads::read_signed(&**storage, &path, vkey)? {

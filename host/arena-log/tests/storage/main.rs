@@ -5,3 +5,4 @@ mod faulty;
 mod round_trips;
 mod faults;
 mod refusals;
+mod witnessed;
