@@ -40,13 +40,17 @@ pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> 
         }
     }
     let of = announcement.agents.len();
-    found.or_verified(match (stated, named) {
-        (0, _) => "no agent came with a statement: who made them is not shown".to_owned(),
-        (_, 0) => {
-            format!("{stated} of {of} agents have one; their keys are nobody's in particular")
+    let keys = match (stated, named) {
+        (0, _) => {
+            return found.or_verified("no agent came with a statement: who made them is not shown");
         }
-        _ => format!("{stated} of {of} agents have one, {named} of them by known authors"),
-    })
+        (_, 0) => "; their keys are nobody's in particular".to_owned(),
+        _ => format!(", {named} of them by known authors"),
+    };
+    found.or_verified(format!(
+        "{stated} of {of} agents have one{keys}; it is of name, component and roles, and says \
+         nothing of this tournament or of parameters"
+    ))
 }
 
 fn statement(
