@@ -237,6 +237,8 @@ fn the_json_says_what_the_lines_say() {
     assert!(value["limits"].as_array().is_some_and(|limits| !limits.is_empty()));
     // The items are generated, so they were checked though nobody asked for it.
     assert_eq!(value["not_asked_for"], json!([]));
+    let voids = value["voids"].as_array().expect("a list of agents");
+    assert!(voids.len() > 1 && voids.iter().all(|of| of["voided"] == 0), "{voids:#?}");
     let extent = &value["reexecution"];
     assert_eq!((&extent["chosen"], &extent["matches"]), (&json!("all"), &json!(120)));
     assert_eq!(extent["detection_probability"], Value::Null);

@@ -93,10 +93,31 @@ pub struct Audit {
     pub tournament: Option<TournamentId>,
     /// What was announced, as far as it can be read.
     pub announcement: Option<Announcement>,
+    /// How often each agent's pairs were voided, in the order of the announcement, as far as the
+    /// entries were read. Empty without an announcement.
+    pub voids: Vec<AgentVoids>,
     /// The tables, recomputed, where all transcripts are public.
     pub report: Option<Report>,
     /// What no audit shows.
     pub limits: &'static [&'static str],
+}
+
+/// How often the pairs of an agent were voided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentVoids {
+    /// Its name.
+    pub agent: String,
+    /// Pairs in which it sits that were begun: voided or played.
+    pub pair_count: u64,
+    /// Those that were voided at least once.
+    pub voided_count: u64,
+}
+
+impl AgentVoids {
+    /// Returns the share of the pairs that were voided; `None` where none was begun.
+    pub fn rate(&self) -> Option<f64> {
+        (self.pair_count > 0).then(|| self.voided_count as f64 / self.pair_count as f64)
+    }
 }
 
 impl Audit {

@@ -6,9 +6,11 @@
 //!
 //! Not here: what was played (`matches`).
 
+use arena_core::announcement::AgentEntry;
 use arena_core::entry::{Close, Entry, MatchEntry, TournamentId, VoidEntry};
 use arena_core::schedule::Schedule;
 
+use crate::AgentVoids;
 use crate::announcement::Announced;
 use crate::verdict::{Finding, Findings, Verdict, count};
 
@@ -21,7 +23,8 @@ const VOIDS_EXPECTED_MAX: u64 = 3;
 pub(crate) struct Counted {
     pub match_count: u64,
     pub void_count: u64,
-    /// Pairs in which each agent sits, and how many of them were voided at least once.
+    /// Pairs in which each agent sits that were begun, and how many of them were voided at
+    /// least once.
     pub pairs: Vec<u64>,
     pub voided: Vec<u64>,
     /// The most voids of one pair.
@@ -29,6 +32,20 @@ pub(crate) struct Counted {
     /// The close, and where it is.
     pub close: Option<(u64, Close)>,
     pub revealed: bool,
+}
+
+impl Counted {
+    /// Returns what was counted of each agent.
+    pub fn voids(&self, announced: &Announced) -> Vec<AgentVoids> {
+        let counts = self.pairs.iter().zip(&self.voided);
+        let agents = announced.announcement.agents.iter().zip(counts);
+        let of = |(agent, (pairs, voided)): (&AgentEntry, (&u64, &u64))| AgentVoids {
+            agent: agent.name.clone(),
+            pair_count: *pairs,
+            voided_count: *voided,
+        };
+        agents.map(of).collect()
+    }
 }
 
 /// Follows the entries of a log.
@@ -136,7 +153,8 @@ impl Order {
             self.schedule.add(Finding::new("the match", leg_name(found), wanted).at(index));
         }
         self.schedule.check(seated(&announced.schedule, entry).map_err(|found| found.at(index)));
-        if entry.leg == 0 {
+        // A pair that was voided before was counted then.
+        if entry.leg == 0 && (self.voids == 0 || entry.pair_index != self.pair_index) {
             for agent in different(announced.schedule.pair(entry.pair_index).agents) {
                 add(&mut self.counted.pairs, agent);
             }
@@ -167,6 +185,7 @@ impl Order {
         }
         if self.voids == 0 {
             for agent in different(announced.schedule.pair(void.pair_index).agents) {
+                add(&mut self.counted.pairs, agent);
                 add(&mut self.counted.voided, agent);
             }
         }
@@ -240,23 +259,24 @@ impl Order {
     }
 
     fn detail(&self, announced: &Announced) -> String {
-        let Counted { match_count, void_count, pairs, voided, .. } = &self.counted;
+        let Counted { match_count, void_count, .. } = self.counted;
         let mut detail = format!(
             "{}, {}",
-            count(*match_count, "match", "matches"),
-            count(*void_count, "void", "voids")
+            count(match_count, "match", "matches"),
+            count(void_count, "void", "voids")
         );
-        let rate = |agent: &usize| voided[*agent] as f64 / (pairs[*agent] as f64).max(1.0);
-        let worst = (0..pairs.len()).max_by(|a, b| rate(a).total_cmp(&rate(b)));
-        if let Some(agent) = worst.filter(|agent| voided[*agent] > 0) {
-            let name = announced.announcement.agents.get(agent).map_or("", |agent| &agent.name);
+        let voids = self.counted.voids(announced);
+        let rate = |of: &AgentVoids| of.rate().unwrap_or_default();
+        let worst = voids.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+        if let Some(worst) = worst.filter(|worst| worst.voided_count > 0) {
             let most = u64::from(self.counted.voids_of_a_pair_max);
             detail.push_str(&format!(
-                "; the highest rate is that of `{name}`, voided in {} of {} ({:.1} %); no pair \
+                "; the highest rate is that of `{}`, voided in {} of {} ({:.1} %); no pair \
                  was voided more than {}",
-                voided[agent],
-                count(pairs[agent], "pair", "pairs"),
-                100.0 * rate(&agent),
+                worst.agent,
+                worst.voided_count,
+                count(worst.pair_count, "pair", "pairs"),
+                100.0 * rate(worst),
                 count(most, "time", "times"),
             ));
             if most > VOIDS_EXPECTED_MAX {

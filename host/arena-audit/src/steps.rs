@@ -44,6 +44,7 @@ pub(crate) fn audit(
         opened: None,
         tournament: None,
         announcement: None,
+        voids: Vec::new(),
         report: None,
         limits: LIMITS,
     };
@@ -241,6 +242,7 @@ fn whole(
     }
     let mut walk = Walk::new(ahead.id, announced, drawn);
     pass(log, ahead, announced, options, &mut walk, progress, verdicts);
+    audit.voids = announced.map_or(Vec::new(), |announced| walk.order.counted.voids(announced));
     let report = conclude(log, announced, walk, is_drawn, verdicts);
     audit.report = report;
 }

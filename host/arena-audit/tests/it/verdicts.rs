@@ -1,7 +1,7 @@
 //! What an audit says of logs that nobody tampered with.
 
 use arena_audit::diff::{Relation, View, diff};
-use arena_audit::{Audit, AuditOptions, Verdict};
+use arena_audit::{AgentVoids, Audit, AuditOptions, Verdict};
 use arena_core::catalog::amazon;
 use arena_core::config::{Split, TournamentConfig};
 use arena_core::entry::Entry;
@@ -49,6 +49,26 @@ fn the_details_say_what_was_checked() {
     ] {
         assert!(detail(id).contains(says), "{id}: {}", detail(id));
     }
+}
+
+#[test]
+fn the_rate_of_voids_is_told_of_each_agent() {
+    let of = |agent: &str, pair_count, voided_count| AgentVoids {
+        agent: agent.to_owned(),
+        pair_count,
+        voided_count,
+    };
+    let tournament = Tournament::play(Drawn::Publicly, 5);
+    let voids = tournament.write().audit().voids;
+    assert_eq!(voids, [of("alpha", 10, 1), of("beta", 10, 1), of("gamma", 10, 0)]);
+    // Closed behind a void, the pair of which was begun: no rate is above one.
+    let mut short = tournament;
+    let void = short.records.iter().position(|one| matches!(one.entry, Entry::Void(_)));
+    let close = short.close_at();
+    short.records.drain(void.expect("a void") + 1..close);
+    let voids = short.write().audit().voids;
+    assert_eq!(voids, [of("alpha", 2, 1), of("beta", 2, 1), of("gamma", 2, 0)]);
+    assert_eq!(voids[1].rate(), Some(0.5));
 }
 
 #[test]

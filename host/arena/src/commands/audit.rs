@@ -151,6 +151,7 @@ fn print_json(
         "head": audit.opened.as_ref().map(render::head_to_json),
         "tournament": audit.tournament.map(|id| id.to_string()),
         "steps": render::to_json(&audit.steps),
+        "voids": render::voids_to_json(&audit.voids),
         "reexecution": extent.map(extent_to_json),
         "limits": audit.limits,
     }))
@@ -172,6 +173,7 @@ fn print(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool) -> Resu
     let paint = Paint::of_stdout();
     let mut text = heading(log, audit);
     text.push_str(&render::steps(&audit.steps, paint));
+    text.push_str(&render::voids(&audit.voids));
     text.push_str(&format!("\n{}\n", paint.paint(Tone::Bold, "No offline audit can show:")));
     for limit in audit.limits {
         text.push_str(&format!("  - {limit}\n"));

@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
-use arena_audit::{Finding, Step, Verdict};
+use arena_audit::{AgentVoids, Finding, Step, Verdict};
 use arena_log::policy::Opened;
 use serde_json::{Value, json};
 
-use crate::escape::harmless;
+use crate::escape::{escape, harmless};
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::{count, thousands};
 use crate::screen::{Paint, Tone};
@@ -73,6 +73,32 @@ fn lines_of(finding: &Finding) -> String {
 
 fn one_line(text: &str) -> String {
     harmless(&text.replace('\n', "\\n"))
+}
+
+/// Returns a line of whose pairs were voided and how often, where any was.
+pub fn voids(voids: &[AgentVoids]) -> String {
+    let voided = voids.iter().filter(|of| of.voided_count > 0);
+    let said: Vec<String> = voided
+        .map(|of| {
+            let (agent, percent) = (escape(&of.agent), 100.0 * of.rate().unwrap_or_default());
+            let (voided, pairs) = (thousands(of.voided_count), thousands(of.pair_count));
+            format!("{agent} {voided} of {pairs} ({percent:.1} %)")
+        })
+        .collect();
+    if said.is_empty() { String::new() } else { format!("\nvoided pairs: {}\n", said.join(", ")) }
+}
+
+/// Returns the same for every agent.
+pub fn voids_to_json(voids: &[AgentVoids]) -> Value {
+    let one = |of: &AgentVoids| {
+        json!({
+            "agent": of.agent,
+            "pairs": of.pair_count,
+            "voided": of.voided_count,
+            "rate": of.rate(),
+        })
+    };
+    voids.iter().map(one).collect()
 }
 
 /// Returns a head that is believed, and who signed it.
@@ -151,5 +177,21 @@ rules: what is so, which does not hold
         let json = to_json(&all);
         assert_eq!(json[1]["findings"][0]["entry"], 17);
         assert_eq!(json[2]["verdict"], "not-checked");
+    }
+
+    #[test]
+    fn whose_pairs_were_voided_is_a_line_and_every_agent_is_in_the_json() {
+        let of = |agent: &str, pair_count, voided_count| AgentVoids {
+            agent: agent.to_owned(),
+            pair_count,
+            voided_count,
+        };
+        let all = [of("a", 2_000, 1_001), of("b", 10, 0), of("c\u{1b}", 3, 1), of("d", 0, 0)];
+        let line = "\nvoided pairs: a 1,001 of 2,000 (50.0 %), c\\u{1b} 1 of 3 (33.3 %)\n";
+        assert_eq!(voids(&all), line);
+        assert_eq!(voids(&all[1..2]), "");
+        let json = voids_to_json(&all[1..]);
+        assert_eq!(json[0], json!({ "agent": "b", "pairs": 10, "voided": 0, "rate": 0.0 }));
+        assert_eq!(json[2]["rate"], Value::Null);
     }
 }
