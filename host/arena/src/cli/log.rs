@@ -30,7 +30,8 @@ pub enum LogCommand {
 
 const KEYGEN_HELP: &str = "\
 The key file is PKCS#8 PEM, readable by its owner alone; nothing is overwritten. What others
-need to check signatures, the verifier key, goes to standard output.
+need to check signatures, the verifier key, goes to standard output. Commands that read a key
+take the password of an encrypted one from ARENA_KEY_PASSWORD.
 
 Examples:
   arena log keygen --out log.pem --name arena.example/2027-spring > log.vkey
@@ -114,6 +115,7 @@ that does not continue it. Whoever sees enough cosignatures on a head knows that
 shown another log. A head file needs the log's folder beside it only to show growth.
 
 The cosigned head goes to LOG/witness/NAME, or to standard output where only a head is given.
+The password of an encrypted key goes into ARENA_KEY_PASSWORD.
 
 Examples:
   arena log witness smoke-1 --log-key smoke.vkey --key w1.pem --name w1.example --state w1.state
@@ -203,6 +205,8 @@ organiser with the component; it enters the announcement, so that nobody can swa
 With --contribute, a random value that only you know becomes part of the draws. Keep its file
 until the organiser asks for it, which is after the announcement is signed: while it is
 secret, nobody can choose draws that suit them.
+
+The password of an encrypted key goes into ARENA_KEY_PASSWORD.
 
 Examples:
   arena log keygen --out author.pem --name haggler-team
