@@ -21,6 +21,7 @@ mod model_failures;
 mod negmas;
 mod readme;
 mod resume;
+mod second_drawer;
 mod second_reader;
 mod submit;
 mod tampering;
