@@ -161,7 +161,7 @@ mod tests {
             step("usage", Verdict::NotChecked { reason: "withheld".to_owned() }),
         ];
         let text = steps(&all, Paint::OFF);
-        let wanted = "\
+        let wanted = "  \
   verdict      step   what
   verified     tree   3 entries
   FAILED       rules  3 findings: what is so
