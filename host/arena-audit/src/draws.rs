@@ -19,7 +19,7 @@ use crate::announcement::Announced;
 use crate::beacon;
 use crate::sightings::{self, Sighting};
 use crate::submissions;
-use crate::verdict::{Finding, Findings, Verdict, count};
+use crate::verdict::{Finding, Findings, Verdict, count, shorten};
 
 /// Why what is withheld cannot be checked.
 pub(crate) const WITHHELD: &str = "withheld until the close";
@@ -181,14 +181,16 @@ pub(crate) struct Items {
 
 /// Makes the catalog again, or selects it from the one that the auditor `imported`, or else
 /// reads the one that the log brings, and compares its hash with the announced one.
+///
+/// What was `found` of the published file before goes into the verdict.
 pub(crate) fn catalog(
     announced: &Announced,
     shown: Shown<'_>,
     imported: Option<&Catalog>,
     published: Option<&[u8]>,
+    mut found: Findings,
 ) -> Items {
     let brought = published.map(Catalog::decode);
-    let mut found = Findings::default();
     let brought = match brought {
         None => None,
         Some(Ok(catalog)) => Some(catalog),
@@ -214,8 +216,7 @@ pub(crate) fn catalog(
         (CatalogKind::AmazonHistoryPrice { .. }, imported) => imported.cloned(),
     };
     let Some(whole) = whole else {
-        let reason = "its source, AmazonHistoryPrice, was not given: the items are only those \
-                      whose hash was announced";
+        let reason = without_source(&announced.config.catalog.kind);
         return Items {
             catalog: fitting(announced, brought),
             verdict: found.or_not_checked(reason),
@@ -248,6 +249,20 @@ pub(crate) fn catalog(
         detail.push_str("; they follow from the organiser's secret alone, who could try several");
     }
     Items { catalog: Some(made), verdict: found.or_verified(detail) }
+}
+
+/// Says why items are not compared with where they come from.
+fn without_source(kind: &CatalogKind) -> String {
+    let named = match kind {
+        CatalogKind::AmazonHistoryPrice { folder, .. } => {
+            format!(" (folder `{}`)", shorten(folder))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "its source, AmazonHistoryPrice{named}, was not given: the items are only those whose \
+         hash was announced"
+    )
 }
 
 /// Returns a catalog that the log brings if it is the announced one and can be played.

@@ -254,10 +254,18 @@ fn items(
     options: &AuditOptions<'_>,
 ) -> Items {
     let hash = Hash(announced.announcement.catalog_sha256);
+    let mut found = Findings::default();
     match log.reader.blob(&hash, CATALOG_BYTES_MAX) {
-        Ok(published) => draws::catalog(announced, shown, options.catalog, published.as_deref()),
+        Ok(published) => {
+            // Blobs are published with the transcripts, and a catalog is nobody's to leave out:
+            // an imported one cannot be made again.
+            if published.is_none() && !log.reader.is_withheld() {
+                let finding = Finding::new("the catalog", "none", "one");
+                found.add(finding.within(tile::blob(&hash)));
+            }
+            draws::catalog(announced, shown, options.catalog, published.as_deref(), found)
+        }
         Err(error) => {
-            let mut found = Findings::default();
             found.add(log.folder.finding(&error));
             Items { catalog: None, verdict: found.or_verified("") }
         }

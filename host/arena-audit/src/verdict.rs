@@ -117,7 +117,8 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-fn shorten(text: &str) -> String {
+/// Cuts what may be a whole file.
+pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

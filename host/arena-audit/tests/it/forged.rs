@@ -627,6 +627,12 @@ fn components_are_those_that_their_authors_signed() {
                 step: "components",
                 says: "the component of agent `beta`: found none, expected one",
             },
+            Case {
+                name: "the catalog is not published",
+                change: |log| drop(log.blobs.pop()),
+                step: "catalog",
+                says: "the catalog: found none, expected one",
+            },
         ],
     );
 }

@@ -5,6 +5,7 @@ use arena_audit::{AgentVoids, Audit, AuditOptions, Verdict};
 use arena_core::catalog::amazon;
 use arena_core::config::{Split, TournamentConfig};
 use arena_core::entry::Entry;
+use arena_core::hexadecimal::hex;
 use arena_core::report::Report;
 use arena_core::seed::Root;
 
@@ -213,7 +214,16 @@ fn items_that_are_not_generated_are_checked_where_the_auditor_has_their_source()
     assert_verified(&audit(Some(&source)));
     let without = audit(None);
     assert!(without.is_verified_without(&["re-execution", "catalog"]), "{}", shown(&without));
-    assert!(shown(&without).contains("catalog not checked: its source, AmazonHistoryPrice, was"));
-    let other = audit(Some(&import("$29.98")));
+    let says = "catalog not checked: its source, AmazonHistoryPrice (folder `data`), was not given";
+    assert!(shown(&without).contains(says), "{}", shown(&without));
+    let changed = import("$29.98");
+    let other = audit(Some(&changed));
     assert_fails("another source", &other, &["catalog"], "the announced hash of the catalog");
+    let hash = hex(&tournament.announcement.catalog_sha256);
+    let path = format!("blob/{}/{hash}", &hash[..2]);
+    std::fs::remove_file(log.file(&path)).expect("it was there");
+    let says = format!("`{path}`: the catalog: found none, expected one");
+    for source in [None, Some(&source)] {
+        assert_fails("no catalog", &audit(source), &["catalog"], &says);
+    }
 }
