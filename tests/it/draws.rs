@@ -8,7 +8,7 @@ use arena_core::draws::commit_contribution;
 use arena_core::entry::{DrawEntry, Entry};
 use arena_core::hexadecimal::hex;
 use arena_core::record::MatchRecord;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 use arena_log::hash::Hash;
 use arena_log::key::SigningKey;
 use arena_log::note::Note;
@@ -129,7 +129,9 @@ fn statement(agent: &str, key: &SigningKey) -> Submission {
     let component = arena_agents::find("zero-intelligence").expect("a built-in agent").component;
     Submission {
         agent: agent.to_owned(),
+        tournament: "open".to_owned(),
         component_sha256: Hash::of(component).0,
+        params_sha256: params_sha256(""),
         roles: [true, true],
         time: 1_796_000_000,
         // The key's secret bytes serve as the contribution: what matters is that it is opened.

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use arena_core::config::TournamentConfig;
+
 use crate::kit::{ARENA, root};
 
 /// The section that is held to the program.
@@ -46,6 +48,16 @@ fn run(folder: &Path, words: &[&str], code: i32) -> String {
     let complaint = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(code), "{words:?}: {complaint}");
     without_hashes(&String::from_utf8(ended.stdout).expect("the output is UTF-8"))
+}
+
+#[test]
+fn the_tournament_file_among_strangers_is_a_sound_one() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
+    let (_, section) = readme.split_once("## Hold a tournament among strangers").expect("it");
+    let (_, file) = section.split_once("```toml\n").expect("a tournament file");
+    let (file, _) = file.split_once("```").expect("its end");
+    let config = TournamentConfig::parse(file).unwrap_or_else(|error| panic!("{error}"));
+    assert!(config.seed.is_none() && config.beacon_round.is_some(), "draws nobody can know");
 }
 
 #[test]

@@ -59,7 +59,16 @@ fn author() -> (tempfile::TempDir, Vkey) {
     (folder, vkey)
 }
 
-const SUBMIT: [&str; 6] = ["submit", "builtin:boulware", "--key", "author.pem", "--author", "team"];
+const SUBMIT: [&str; 8] = [
+    "submit",
+    "builtin:boulware",
+    "--tournament",
+    "entered",
+    "--key",
+    "author.pem",
+    "--author",
+    "team",
+];
 
 #[test]
 fn a_statement_is_signed_and_says_what_was_asked() {
@@ -104,13 +113,73 @@ fn what_cannot_be_entered_is_refused_and_nothing_is_written() {
     let (folder, _) = author();
     std::fs::write(folder.path().join("text.wasm"), "not a component").expect("a file");
     for (args, code) in [
-        (vec!["submit", "text.wasm", "--key", "author.pem"], 3),
-        (vec!["submit", "nowhere.wasm", "--key", "author.pem"], 3),
-        (vec!["submit", "builtin:linear", "--key", "nowhere.pem", "--name", "a"], 3),
-        (vec!["submit", "builtin:linear", "--key", "text.wasm", "--name", "a"], 3),
-        (vec!["submit", "builtin:linear", "--key", "author.pem", "--name", "a b"], 2),
-        (vec!["submit", "builtin:linear", "--key", "author.pem", "--author", "a+b"], 2),
-        (vec!["submit", "builtin:linear", "--key", "author.pem", "--roles", "both"], 2),
+        (vec!["submit", "text.wasm", "--tournament", "t", "--key", "author.pem"], 3),
+        (vec!["submit", "nowhere.wasm", "--tournament", "t", "--key", "author.pem"], 3),
+        (
+            vec![
+                "submit",
+                "builtin:linear",
+                "--tournament",
+                "t",
+                "--key",
+                "nowhere.pem",
+                "--name",
+                "a",
+            ],
+            3,
+        ),
+        (
+            vec![
+                "submit",
+                "builtin:linear",
+                "--tournament",
+                "t",
+                "--key",
+                "text.wasm",
+                "--name",
+                "a",
+            ],
+            3,
+        ),
+        (
+            vec![
+                "submit",
+                "builtin:linear",
+                "--tournament",
+                "t",
+                "--key",
+                "author.pem",
+                "--name",
+                "a b",
+            ],
+            2,
+        ),
+        (
+            vec![
+                "submit",
+                "builtin:linear",
+                "--tournament",
+                "t",
+                "--key",
+                "author.pem",
+                "--author",
+                "a+b",
+            ],
+            2,
+        ),
+        (
+            vec![
+                "submit",
+                "builtin:linear",
+                "--tournament",
+                "t",
+                "--key",
+                "author.pem",
+                "--roles",
+                "both",
+            ],
+            2,
+        ),
     ] {
         let ended = arena(folder.path(), &args);
         assert_eq!(ended.status.code(), Some(code), "{args:?}: {}", complaint(&ended));

@@ -1,6 +1,7 @@
 //! The authors' signed statements about their agents.
 //!
-//! A statement names the agent, its component and its author's key, and is signed with that key.
+//! A statement names the tournament, the agent, its component, its parameters and its author's
+//! key, and is signed with that key.
 //! Whose key that is, only the auditor's own list of authors can say.
 //!
 //! Not here: the components themselves (`components`).
@@ -11,7 +12,7 @@ use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::draws::Draws;
 use arena_core::hexadecimal::hex;
 use arena_core::scenario::Role;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 use arena_log::note::{Note, Vkey};
 
 use crate::verdict::{Finding, Findings, Verdict};
@@ -47,10 +48,7 @@ pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> 
         (_, 0) => "; their keys are nobody's in particular".to_owned(),
         _ => format!(", {named} of them by known authors"),
     };
-    found.or_verified(format!(
-        "{stated} of {of} agents have one{keys}; it is of name, component and roles, and says \
-         nothing of this tournament or of parameters"
-    ))
+    found.or_verified(format!("{stated} of {of} agents have one{keys}"))
 }
 
 fn statement(
@@ -72,6 +70,15 @@ fn statement(
     }
     if stated.agent != agent.name {
         return Err(about(agent, "the agent in the statement", &stated.agent, &agent.name));
+    }
+    if stated.tournament != announcement.name {
+        let (found, wanted) = (&stated.tournament, &announcement.name);
+        return Err(about(agent, "the tournament in the statement", found, wanted));
+    }
+    let params = params_sha256(&agent.params);
+    if stated.params_sha256 != params {
+        let (found, wanted) = (hex(&params), hex(&stated.params_sha256));
+        return Err(about(agent, "the hash of the parameters", found, wanted));
     }
     if stated.component_sha256 != agent.component_sha256 {
         let (found, wanted) = (hex(&agent.component_sha256), hex(&stated.component_sha256));

@@ -1,4 +1,5 @@
-//! An author's statement about an agent: which component, under which name, for which roles.
+//! An author's statement about an agent: which component, in which tournament, under which name,
+//! with which parameters, for which roles.
 //!
 //! The statement is the text of a signed note (`arena_log::note`), so that any tool which reads
 //! notes can check it. It has one form: reading writes it again and compares.
@@ -6,6 +7,8 @@
 //! Not here: signatures.
 
 use std::fmt;
+
+use sha2::{Digest, Sha256};
 
 use crate::config::is_name;
 use crate::hexadecimal::{hex, unhex};
@@ -25,8 +28,12 @@ const AUTHOR_BYTES_MAX: usize = 512;
 pub struct Submission {
     /// The agent's name in the tournament.
     pub agent: String,
+    /// The tournament's name: the statement enters the agent into no other.
+    pub tournament: String,
     /// SHA-256 of the component.
     pub component_sha256: [u8; 32],
+    /// SHA-256 of the parameters that the agent is given ([`params_sha256`]).
+    pub params_sha256: [u8; 32],
     /// The roles that it may be seated in: buyer, seller.
     pub roles: [bool; 2],
     /// When the author says that it was signed, in POSIX seconds. A claim.
@@ -68,10 +75,12 @@ impl Submission {
             .collect();
         let contribution = self.contribution.map_or("none".to_owned(), |hash| hex(&hash));
         format!(
-            "{HEADING}\nagent {}\ncomponent {}\nroles {}\ntime {}\ncontribution {contribution}\n\
-             author {}\n",
+            "{HEADING}\nagent {}\ntournament {}\ncomponent {}\nparams {}\nroles {}\ntime {}\n\
+             contribution {contribution}\nauthor {}\n",
             self.agent,
+            self.tournament,
             hex(&self.component_sha256),
+            hex(&self.params_sha256),
             roles.join(" "),
             self.time,
             self.author,
@@ -99,29 +108,47 @@ impl Submission {
         if !is_name(agent) {
             return Err(wrong(2, "`agent NAME`"));
         }
+        let tournament = field("tournament ", "`tournament NAME`")?;
+        if !is_name(tournament) {
+            return Err(wrong(3, "`tournament NAME`"));
+        }
         let component = field("component ", "`component SHA256`")?;
-        let component_sha256 = unhex(component).ok_or(wrong(3, "`component SHA256`"))?;
+        let component_sha256 = unhex(component).ok_or(wrong(4, "`component SHA256`"))?;
+        let params = field("params ", "`params SHA256`")?;
+        let params_sha256 = unhex(params).ok_or(wrong(5, "`params SHA256`"))?;
         let roles = match field("roles ", "`roles buyer seller`")? {
             "buyer seller" => [true, true],
             "buyer" => [true, false],
             "seller" => [false, true],
-            _ => return Err(wrong(4, "`roles buyer seller`")),
+            _ => return Err(wrong(6, "`roles buyer seller`")),
         };
         let time = field("time ", "`time SECONDS`")?;
-        let time = time.parse().map_err(|_| wrong(5, "`time SECONDS`"))?;
+        let time = time.parse().map_err(|_| wrong(7, "`time SECONDS`"))?;
         let contribution = match field("contribution ", "`contribution SHA256` or `none`")? {
             "none" => None,
-            hash => Some(unhex(hash).ok_or(wrong(6, "`contribution SHA256` or `none`"))?),
+            hash => Some(unhex(hash).ok_or(wrong(8, "`contribution SHA256` or `none`"))?),
         };
         let author = field("author ", "`author VKEY`")?;
         if author.len() > AUTHOR_BYTES_MAX {
-            return Err(wrong(7, "`author VKEY` of at most 512 bytes"));
+            return Err(wrong(9, "`author VKEY` of at most 512 bytes"));
         }
-        let agent = agent.to_owned();
-        let author = author.to_owned();
-        let read = Submission { agent, component_sha256, roles, time, contribution, author };
-        if read.text() == text { Ok(read) } else { Err(wrong(8, "the end")) }
+        let read = Submission {
+            agent: agent.to_owned(),
+            tournament: tournament.to_owned(),
+            component_sha256,
+            params_sha256,
+            roles,
+            time,
+            contribution,
+            author: author.to_owned(),
+        };
+        if read.text() == text { Ok(read) } else { Err(wrong(10, "the end")) }
     }
+}
+
+/// Returns how a statement names the parameters of an agent.
+pub fn params_sha256(params: &str) -> [u8; 32] {
+    Sha256::digest(params).into()
 }
 
 #[cfg(test)]
@@ -131,7 +158,9 @@ mod tests {
     fn sample() -> Submission {
         Submission {
             agent: "haggler".to_owned(),
+            tournament: "spring".to_owned(),
             component_sha256: [0xab; 32],
+            params_sha256: params_sha256("low=30%"),
             roles: [true, true],
             time: 1_796_000_000,
             contribution: Some([7; 32]),
@@ -154,14 +183,16 @@ mod tests {
         for (from, to, line) in [
             ("v1", "v2", 1),
             ("agent haggler", "agent a b", 2),
-            ("component ab", "component AB", 3),
-            ("buyer seller", "seller buyer", 4),
-            ("time 1", "time +1", 8),
-            ("time 1", "time 01", 8),
-            ("contribution 07", "contribution 7", 6),
-            ("author", "Author", 7),
-            ("AQID\n", "AQID", 8),
-            ("AQID\n", "AQID\n\n", 8),
+            ("tournament spring", "tournament ", 3),
+            ("component ab", "component AB", 4),
+            ("params ", "params 0", 5),
+            ("buyer seller", "seller buyer", 6),
+            ("time 1", "time +1", 10),
+            ("time 1", "time 01", 10),
+            ("contribution 07", "contribution 7", 8),
+            ("author", "Author", 9),
+            ("AQID\n", "AQID", 10),
+            ("AQID\n", "AQID\n\n", 10),
         ] {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text, "{from}");

@@ -1,14 +1,14 @@
 //! Reads what authors sign about their agents, and holds a tournament file to it.
 //!
-//! A statement that is taken names this agent, this component and both roles, and is signed by
-//! the key that it names. Whether that key is the author's is not known here: whoever knows the
+//! A statement that is taken names this tournament, this agent, its component, its parameters and
+//! both roles, and is signed by the key that it names. Whether that key is the author's is not known here: whoever knows the
 //! author compares it.
 //!
 //! Not here: writing statements, and the form of their text (`arena_core::submission`).
 
 use arena_core::config::AgentConfig;
 use arena_core::hexadecimal::hex;
-use arena_core::submission::{SUBMISSION_BYTES_MAX, Submission};
+use arena_core::submission::{SUBMISSION_BYTES_MAX, Submission, params_sha256};
 use arena_log::note::{Note, Vkey};
 
 use crate::error::{CliError, Complaint};
@@ -42,8 +42,10 @@ pub fn read(
         CliError::Input(complaint)
     };
     let note = files::read_text(&path, SUBMISSION_BYTES_MAX as u64).map_err(fails)?;
-    let statement = open(&note)
-        .and_then(|statement| hold(&statement, agent, component_sha256).map(|()| statement));
+    let tournament = &file.config.name;
+    let statement = open(&note).and_then(|statement| {
+        hold(&statement, tournament, agent, component_sha256).map(|()| statement)
+    });
     match statement {
         Ok(statement) => Ok(Some(Signed { note, statement })),
         Err(fact) => {
@@ -66,9 +68,14 @@ fn open(note: &str) -> Result<Submission, String> {
 /// Compares a statement with what the tournament file enters.
 fn hold(
     statement: &Submission,
+    tournament: &str,
     agent: &AgentConfig,
     component_sha256: [u8; 32],
 ) -> Result<(), String> {
+    if statement.tournament != tournament {
+        let found = &statement.tournament;
+        return Err(format!("it is for the tournament `{found}`, this is `{tournament}`"));
+    }
     if statement.agent != agent.name {
         let (found, wanted) = (&statement.agent, &agent.name);
         return Err(format!("it is about the agent `{found}`, the file enters `{wanted}`"));
@@ -76,6 +83,10 @@ fn hold(
     if statement.component_sha256 != component_sha256 {
         let (found, wanted) = (hex(&statement.component_sha256), hex(&component_sha256));
         return Err(format!("it is about the component {found}, the file enters {wanted}"));
+    }
+    if statement.params_sha256 != params_sha256(&agent.params) {
+        let params = agent.params.escape_debug();
+        return Err(format!("it is for other parameters than `{params}`, which the file gives"));
     }
     // Every pair is played with the roles swapped.
     if statement.roles != [true, true] {
@@ -125,7 +136,9 @@ mod tests {
     fn statement(key: &SigningKey) -> Submission {
         Submission {
             agent: "haggler".to_owned(),
+            tournament: "spring".to_owned(),
             component_sha256: [7; 32],
+            params_sha256: params_sha256(""),
             roles: [true, true],
             time: 1_796_000_000,
             contribution: None,
@@ -144,7 +157,7 @@ mod tests {
         let key = SigningKey::from_seed([1; 32]);
         let opened = open(&sign(&key, &statement(&key))).expect("a sound statement");
         assert_eq!(opened, statement(&key));
-        assert_eq!(hold(&opened, &agent(), [7; 32]), Ok(()));
+        assert_eq!(hold(&opened, "spring", &agent(), [7; 32]), Ok(()));
     }
 
     #[test]
@@ -158,15 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_about_another_agent_component_or_role_is_refused() {
+    fn a_statement_about_anything_else_is_refused() {
         let honest = statement(&SigningKey::from_seed([1; 32]));
         let other_agent = Submission { agent: "b".to_owned(), ..honest.clone() };
         let other_component = Submission { component_sha256: [8; 32], ..honest.clone() };
+        let other_params = Submission { params_sha256: params_sha256("low=1"), ..honest.clone() };
+        let elsewhere = Submission { tournament: "autumn".to_owned(), ..honest.clone() };
         let one_role = Submission { roles: [true, false], ..honest };
-        for (statement, piece) in
-            [(other_agent, "agent `b`"), (other_component, "0808"), (one_role, "one role only")]
-        {
-            let refused = hold(&statement, &agent(), [7; 32]).expect_err(piece);
+        for (statement, piece) in [
+            (other_agent, "agent `b`"),
+            (other_component, "0808"),
+            (other_params, "other parameters"),
+            (elsewhere, "tournament `autumn`"),
+            (one_role, "one role only"),
+        ] {
+            let refused = hold(&statement, "spring", &agent(), [7; 32]).expect_err(piece);
             assert!(refused.contains(piece), "{refused}");
         }
     }

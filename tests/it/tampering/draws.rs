@@ -3,7 +3,7 @@
 use arena_core::draws::{Draws, commit_secret};
 use arena_core::entry::{DrawEntry, Entry, Reveal};
 use arena_core::record::Outcome;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 
 use crate::tampering::honest::{ROUND_TIME, drawn, drawn_again, seeded, signed, statement};
 use crate::tampering::rewrite::{Rewrite, Tables};
@@ -429,17 +429,44 @@ pub const TAMPERINGS: &[Tampering] = &[
         },
     },
     Tampering {
+        number: 15,
+        what: "an author's statement is that of another tournament",
+        by: By::Organiser,
+        of: seeded,
+        tamper: |scene| {
+            restate(scene, |stated| stated.tournament = "autumn".to_owned());
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "submissions",
+            what: "the tournament in the statement of agent `random`",
+            found: "autumn",
+            wanted: "tampered",
+        },
+    },
+    Tampering {
+        number: 24,
+        what: "an agent plays with other parameters than its author stated",
+        by: By::Organiser,
+        of: seeded,
+        tamper: |scene| {
+            restate(scene, |stated| stated.params_sha256 = params_sha256("low=30%"));
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "submissions",
+            what: "the hash of the parameters of agent `random`",
+            found: "",
+            wanted: "",
+        },
+    },
+    Tampering {
         number: 37,
         what: "an author's statement is dated back",
         by: By::Organiser,
         of: seeded,
         tamper: |scene| {
-            scene.forge(|log| {
-                let stated = statement("random", "zero-intelligence", [0xa1; 32], false);
-                let stated = Submission { time: 1, ..stated };
-                log.announcement.agents[0].submission = Some(signed([0xa1; 32], &stated));
-                log.announce();
-            });
+            restate(scene, |stated| stated.time = 1);
             Asked::audit(&[])
         },
         expect: Expect::Named {
@@ -448,6 +475,16 @@ pub const TAMPERINGS: &[Tampering] = &[
         },
     },
 ];
+
+/// Puts another statement of the author into the announcement, soundly signed.
+fn restate(scene: &Scene, change: fn(&mut Submission)) {
+    scene.forge(|log| {
+        let mut stated = statement("random", "zero-intelligence", [0xa1; 32], false);
+        change(&mut stated);
+        log.announcement.agents[0].submission = Some(signed([0xa1; 32], &stated));
+        log.announce();
+    });
+}
 
 fn reveal(log: &mut Rewrite) -> &mut Reveal {
     match &mut log.rows.last_mut().expect("the reveal").entry {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use arena_core::draws::commit_contribution;
 use arena_core::hexadecimal::hex;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 use arena_log::hash::Hash;
 use arena_log::key::SigningKey;
 use arena_log::note::Note;
@@ -202,7 +202,9 @@ pub fn statement(agent: &str, builtin: &str, author: [u8; 32], contributes: bool
     let key = SigningKey::from_seed(author);
     Submission {
         agent: agent.to_owned(),
+        tournament: "tampered".to_owned(),
         component_sha256: Hash::of(component).0,
+        params_sha256: params_sha256(""),
         roles: [true, true],
         time: 1_796_000_000,
         contribution: contributes.then(|| commit_contribution(&author)),

@@ -22,7 +22,7 @@ use arena_core::rules::Rules;
 use arena_core::schedule::{Schedule, seat_seeds};
 use arena_core::seed::Root;
 use arena_core::statistics::Tally;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 use arena_core::transcript::Transcript;
 use arena_log::blobs::Visibility;
 use arena_log::key::SigningKey;
@@ -123,9 +123,16 @@ fn submission_of(
 ) -> String {
     let key = author_key();
     let author = key.vkey(agent).expect("a name").to_string();
-    let agent = agent.to_owned();
-    let (roles, time) = ([true, true], 1_796_000_000);
-    let stated = Submission { agent, component_sha256, roles, time, contribution, author };
+    let stated = Submission {
+        agent: agent.to_owned(),
+        tournament: "spring".to_owned(),
+        component_sha256,
+        params_sha256: params_sha256(""),
+        roles: [true, true],
+        time: 1_796_000_000,
+        contribution,
+        author,
+    };
     let signature = key.sign_note(&stated.agent, &stated.text()).expect("a name");
     Note::new(stated.text(), vec![signature]).expect("a note").to_string()
 }

@@ -210,8 +210,9 @@ The password of an encrypted key goes into ARENA_KEY_PASSWORD.
 
 Examples:
   arena log keygen --out author.pem --name haggler-team
-  arena submit haggler.wasm --key author.pem --author haggler-team
-  arena submit haggler.wasm --key author.pem --author haggler-team --name haggler --contribute";
+  arena submit haggler.wasm --tournament spring --key author.pem --author haggler-team
+  arena submit haggler.wasm --tournament spring --params low=30% --contribute \
+      --key author.pem --author haggler-team";
 
 /// `arena submit`
 #[derive(Debug, Args)]
@@ -222,6 +223,12 @@ pub struct SubmitArgs {
     /// The author's key file
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
+    /// The tournament that the agent enters: the `name` of its file
+    #[arg(long, value_name = "NAME")]
+    pub tournament: String,
+    /// The parameters that the agent is given, as the tournament file will give them
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub params: String,
     /// Name of the author's key [default: the agent's name]
     #[arg(long)]
     pub author: Option<String>,

@@ -1,4 +1,4 @@
-//! `arena submit`: signs who made an agent, what it is called, and what it may play.
+//! `arena submit`: signs who made an agent, what it is called, and where and how it may play.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use arena_core::config::{Limits, is_name};
 use arena_core::draws::commit_contribution;
 use arena_core::hexadecimal::hex;
-use arena_core::submission::Submission;
+use arena_core::submission::{Submission, params_sha256};
 use arena_log::key::SigningKey;
 use arena_log::note::{Note, NoteError};
 
@@ -33,7 +33,9 @@ pub fn run(args: &SubmitArgs) -> Result<(), CliError> {
     let contribution = args.contribute.then(secrets::random_value).transpose()?;
     let statement = Submission {
         agent: agent.clone(),
+        tournament: tournament_name(args)?,
         component_sha256: component,
+        params_sha256: params_sha256(&args.params),
         roles: args.roles.granted,
         time: clock::now()?,
         contribution: contribution.as_ref().map(commit_contribution),
@@ -81,6 +83,16 @@ fn tell(out: &Path, statement: &Submission) -> Result<(), CliError> {
          after `author`, to whoever will audit\n",
         out = out.display(),
     ))
+}
+
+fn tournament_name(args: &SubmitArgs) -> Result<String, CliError> {
+    let name = &args.tournament;
+    if is_name(name) {
+        return Ok(name.clone());
+    }
+    let fact = format!("`{}` is not a name", name.escape_debug());
+    let complaint = Complaint::new("cannot name the tournament", fact);
+    Err(CliError::Config(complaint.hint("give the `name` of the organiser's tournament file")))
 }
 
 fn agent_name(args: &SubmitArgs) -> Result<String, CliError> {
