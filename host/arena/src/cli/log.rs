@@ -211,8 +211,7 @@ The password of an encrypted key goes into ARENA_KEY_PASSWORD.
 Examples:
   arena log keygen --out author.pem --name haggler-team
   arena submit haggler.wasm --tournament spring --key author.pem --author haggler-team
-  arena submit haggler.wasm --tournament spring --params low=30% --contribute \
-      --key author.pem --author haggler-team";
+  arena submit haggler.wasm --tournament spring --key author.pem --params low=30% --contribute";
 
 /// `arena submit`
 #[derive(Debug, Args)]
