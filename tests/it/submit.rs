@@ -112,75 +112,18 @@ fn a_contribution_is_secret_random_and_what_the_statement_commits_to() {
 fn what_cannot_be_entered_is_refused_and_nothing_is_written() {
     let (folder, _) = author();
     std::fs::write(folder.path().join("text.wasm"), "not a component").expect("a file");
-    for (args, code) in [
-        (vec!["submit", "text.wasm", "--tournament", "t", "--key", "author.pem"], 3),
-        (vec!["submit", "nowhere.wasm", "--tournament", "t", "--key", "author.pem"], 3),
-        (
-            vec![
-                "submit",
-                "builtin:linear",
-                "--tournament",
-                "t",
-                "--key",
-                "nowhere.pem",
-                "--name",
-                "a",
-            ],
-            3,
-        ),
-        (
-            vec![
-                "submit",
-                "builtin:linear",
-                "--tournament",
-                "t",
-                "--key",
-                "text.wasm",
-                "--name",
-                "a",
-            ],
-            3,
-        ),
-        (
-            vec![
-                "submit",
-                "builtin:linear",
-                "--tournament",
-                "t",
-                "--key",
-                "author.pem",
-                "--name",
-                "a b",
-            ],
-            2,
-        ),
-        (
-            vec![
-                "submit",
-                "builtin:linear",
-                "--tournament",
-                "t",
-                "--key",
-                "author.pem",
-                "--author",
-                "a+b",
-            ],
-            2,
-        ),
-        (
-            vec![
-                "submit",
-                "builtin:linear",
-                "--tournament",
-                "t",
-                "--key",
-                "author.pem",
-                "--roles",
-                "both",
-            ],
-            2,
-        ),
+    for (component, words, code) in [
+        ("text.wasm", "--tournament t --key author.pem", 3),
+        ("nowhere.wasm", "--tournament t --key author.pem", 3),
+        ("builtin:linear", "--tournament t --key nowhere.pem --name a", 3),
+        ("builtin:linear", "--tournament t --key text.wasm --name a", 3),
+        ("builtin:linear", "--tournament t --key author.pem --name a/b", 2),
+        ("builtin:linear", "--tournament t/u --key author.pem --name a", 2),
+        ("builtin:linear", "--tournament t --key author.pem --author a+b", 2),
+        ("builtin:linear", "--tournament t --key author.pem --roles both", 2),
+        ("builtin:linear", "--key author.pem --name a", 2),
     ] {
+        let args: Vec<&str> = ["submit", component].into_iter().chain(words.split(' ')).collect();
         let ended = arena(folder.path(), &args);
         assert_eq!(ended.status.code(), Some(code), "{args:?}: {}", complaint(&ended));
     }

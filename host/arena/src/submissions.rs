@@ -1,8 +1,8 @@
 //! Reads what authors sign about their agents, and holds a tournament file to it.
 //!
 //! A statement that is taken names this tournament, this agent, its component, its parameters and
-//! both roles, and is signed by the key that it names. Whether that key is the author's is not known here: whoever knows the
-//! author compares it.
+//! both roles, and is signed by the key that it names. Whether that key is the author's is not
+//! known here: whoever knows the author compares it.
 //!
 //! Not here: writing statements, and the form of their text (`arena_core::submission`).
 
