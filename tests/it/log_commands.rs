@@ -257,6 +257,38 @@ fn a_witness_cosigns_growth_remembers_it_and_counts_for_a_quorum() {
 }
 
 #[test]
+fn a_receipt_brings_the_cosignatures_on_its_head_and_nothing_else_that_lies_with_them() {
+    let witness = Witness::new();
+    let here = witness.folder.path();
+    copy_to(&here.join("log"));
+    let (code, _, said) = witness.cosign("log");
+    assert_eq!(code, Some(0), "{said}");
+    let beside = here.join("log/witness");
+    let head = std::fs::read_to_string(here.join("log/checkpoint")).expect("a head");
+    // A letter in the middle of the signature, far behind the key's id.
+    let (place, letter) = head.char_indices().nth_back(40).expect("a signature");
+    let other = if letter == 'A' { "B" } else { "A" };
+    let mut spoilt = head.clone();
+    spoilt.replace_range(place..place + letter.len_utf8(), other);
+    assert!(Note::parse(spoilt.as_bytes()).is_ok() && spoilt != head, "{spoilt}");
+    std::fs::write(beside.join("a-spoilt"), spoilt).expect("a file");
+    std::fs::write(beside.join("b-foreign"), b"\xff no note").expect("a file");
+    std::fs::copy(here.join("log/checkpoints/1"), beside.join("c-earlier")).expect("a copy");
+    std::os::unix::fs::symlink("/dev/zero", beside.join("d-link")).expect("a link");
+    std::fs::create_dir(beside.join("e-folder")).expect("a folder");
+
+    let (code, _, said) = run(here, &["log", "prove", "log", "--entry", "5", "--out", "p"]);
+    assert_eq!(code, Some(0), "{said}");
+    let receipt = std::fs::read_to_string(here.join("p.tlog-proof")).expect("a receipt");
+    let signatures = receipt.lines().filter(|line| line.starts_with('\u{2014}')).count();
+    assert_eq!(signatures, 2, "{receipt}");
+    let policy = format!("log {}\nwitness w1 {}\nquorum w1\n", honest_key(), witness.vkey);
+    std::fs::write(here.join("policy"), policy).expect("a file");
+    let (code, text, said) = run(here, &["audit", "receipt", "p.tlog-proof", "--policy", "policy"]);
+    assert_eq!(code, Some(0), "{text}{said}");
+}
+
+#[test]
 fn a_witness_refuses_a_smaller_another_or_a_foreign_log_and_forgets_nothing() {
     let witness = Witness::new();
     copy_to(&witness.folder.path().join("log"));

@@ -4,14 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use arena_core::entry::Entry;
+use arena_log::note::{NOTE_BYTES_MAX, Note, NoteSignature, SIGNATURES_MAX};
 use arena_log::reader::LogReader;
 use arena_log::receipt::{FILE_SUFFIX, Receipt};
+use arena_log::tile;
 
 use crate::cli::log::ProveArgs;
 use crate::error::{CliError, Complaint};
 use crate::outputs::{self, Readers};
 use crate::render::transcript::count;
-use crate::{reading, screen};
+use crate::{files, reading, screen};
 
 /// Ending of the files of entries.
 pub const ENTRY_SUFFIX: &str = ".entry";
@@ -95,8 +97,8 @@ fn prove(
     let entry = record.entry.to_vec();
     let transcript = record.attachment.filter(|bytes| !bytes.is_empty()).map(<[u8]>::to_vec);
     let proof = reader.inclusion_proof(index).map_err(fails)?;
-    let checkpoint = String::from_utf8(reader.checkpoint_bytes().to_vec())
-        .expect("a head that was read is text");
+    let note = Note::parse(reader.checkpoint_bytes()).expect("a head that was read is a note");
+    let checkpoint = cosigned(&args.log, note).to_string();
     let receipt = Receipt { extra: None, index, proof, checkpoint };
     let mut files = vec![(FILE_SUFFIX, receipt.to_string().into_bytes()), (ENTRY_SUFFIX, entry)];
     // What is private, because the log is not closed, is nobody's but the organiser's.
@@ -109,6 +111,54 @@ fn prove(
         names.push(path.display().to_string());
     }
     Ok(names)
+}
+
+/// Adds the signatures that witnesses left on the same head beside the log.
+///
+/// What else lies there is passed over: it is anyone's, and the receipt is sound without it. So
+/// are signatures beyond what a note can hold, and those under the name of who signed already,
+/// since a wrong one would spoil the receipt.
+fn cosigned(log: &Path, head: Note) -> Note {
+    let own = head.signatures().to_vec();
+    let is_own =
+        |by: &NoteSignature| own.iter().any(|own| (&own.name, own.key_id) == (&by.name, by.key_id));
+    let mut note = head;
+    for added in witnessed(log, note.text()).into_iter().filter(|added| !is_own(added)) {
+        if note.signatures().len() >= SIGNATURES_MAX {
+            break;
+        }
+        match note.clone().with_signatures(&[added]) {
+            Ok(more) if more.to_string().len() <= NOTE_BYTES_MAX => note = more,
+            _ => {}
+        }
+    }
+    note
+}
+
+/// Returns the signatures on this text in the folder of the witnesses, in the files' order.
+fn witnessed(log: &Path, text: &str) -> Vec<NoteSignature> {
+    let folder = log.join(tile::WITNESS);
+    // A link could lead anywhere.
+    if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Vec::new();
+    }
+    let items = std::fs::read_dir(&folder).into_iter().flatten().take(2 * tile::WITNESS_NAMES_MAX);
+    let mut names: Vec<OsString> = items.flatten().map(|item| item.file_name()).collect();
+    names.retain(|name| !tile::is_under_way(&name.to_string_lossy()));
+    names.sort();
+    names.truncate(tile::WITNESS_NAMES_MAX);
+    let mut signatures = Vec::new();
+    for path in names.iter().map(|name| folder.join(name)) {
+        if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            continue;
+        }
+        let Ok(bytes) = files::read(&path, NOTE_BYTES_MAX as u64) else { continue };
+        match Note::parse(&bytes) {
+            Ok(note) if note.text() == text => signatures.extend_from_slice(note.signatures()),
+            _ => {}
+        }
+    }
+    signatures
 }
 
 /// Appends to the last part of a path.
