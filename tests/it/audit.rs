@@ -166,6 +166,63 @@ fn a_copy_of_the_public_files_elsewhere_is_verified_as_well() {
     }
 }
 
+/// Writes a log that is still being played, with a tile that no head counts yet.
+fn running() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("running");
+    Forgery::of(&Place::honest().path("log")).write_unfinished(&log, 0);
+    let early = log.join("tile/0/032");
+    std::fs::write(&early, [7; 32]).expect("a file");
+    (folder, log, early)
+}
+
+#[test]
+fn a_log_that_is_being_written_is_audited_again_before_it_is_said_to_be_wrong() {
+    let (_folder, log, early) = running();
+    let (code, printed) = Place::honest().audit(&log, &[]);
+    assert_has(&printed, &["tile/0/032", "verdict: FAILED: files\nnext: do not rely on this log"]);
+    assert_eq!(code, Some(1));
+    std::thread::scope(|scope| {
+        // The last attempt begins a second after the first, which most likely meets the file.
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(600));
+            std::fs::remove_file(&early).expect("the file was there");
+        });
+        let (_, printed) = Place::honest().audit(&log, &[]);
+        assert!(!printed.contains("FAILED"), "{printed}");
+    });
+}
+
+#[test]
+fn a_log_whose_head_moves_while_it_fails_is_to_be_audited_at_rest() {
+    let (_folder, log, _) = running();
+    let head = std::fs::read(log.join("checkpoint")).expect("a head");
+    let head = arena_log::note::Note::parse(&head).expect("a note");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for time in 0.. {
+                if is_over.load(std::sync::atomic::Ordering::SeqCst) {
+                    break;
+                }
+                let name = format!("other.example/{time}");
+                let by = logs::key().sign_note(&name, head.text()).expect("a sound name");
+                let moved = head.clone().with_signatures(&[by]).expect("a sound note").to_string();
+                std::fs::write(log.join("private/next"), moved).expect("a head");
+                std::fs::rename(log.join("private/next"), log.join("checkpoint")).expect("moved");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        });
+        let place = Place::honest();
+        let log = log.to_str().expect("a plain path");
+        let ended = place.arena(&["audit", log, "--key", "log.vkey"]);
+        is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_has(&printed(&ended), &["next: the log is being written", "audit the copy"]);
+        assert_has(&complaint(&ended), &["the log is being written; it is audited again"]);
+        assert_eq!(ended.status.code(), Some(1));
+    });
+}
+
 #[test]
 fn without_reexecution_the_verdict_says_so() {
     let place = Place::honest();

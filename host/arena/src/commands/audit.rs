@@ -4,12 +4,13 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::time::Duration;
 
 use arena_audit::{Audit, AuditOptions, Verdict};
-use arena_core::catalog::Catalog;
 use arena_core::config::{CatalogKind, TournamentConfig};
+use arena_core::entry::Entry;
 use arena_log::note::{NOTE_BYTES_MAX, Vkey};
-use arena_log::policy::Policy;
+use arena_log::reader::{Access, LogReader};
 use serde_json::{Value, json};
 
 use crate::advance::Advance;
@@ -27,6 +28,10 @@ use crate::{files, inputs, reexecution, trust};
 const REEXECUTION: &str = "re-execution";
 /// The step that needs the source of the items, where they are not generated.
 const CATALOG: &str = "catalog";
+/// How often a log that may be being written is audited before it is said to be wrong.
+const ATTEMPTS_MAX: u32 = 3;
+/// Time between two of them: a writer has renamed its head into place by then.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Audits, prints, and returns 0 or 1.
 ///
@@ -44,7 +49,9 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     let authors = authors(args)?;
     let catalog = args.catalog.as_deref().map(inputs::amazon).transpose()?;
     check_folder(log)?;
-    let mut audit = check(log, &policy, &held, &authors, catalog.as_ref());
+    let options =
+        AuditOptions { policy: &policy, held: &held, authors: &authors, catalog: catalog.as_ref() };
+    let (mut audit, is_growing) = check_at_rest(log, &options);
     if catalog.is_some() {
         check_catalog_is_read(&audit)?;
     }
@@ -58,7 +65,7 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     let is_verified = audit.is_verified_without(&unasked);
     match args.json {
         true => print_json(&audit, extent, &unasked, is_verified)?,
-        false => print(args, log, &audit, is_verified)?,
+        false => print(args, log, &audit, is_verified, is_growing)?,
     }
     Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
 }
@@ -95,16 +102,56 @@ fn check_folder(log: &Path) -> Result<(), CliError> {
     }
 }
 
-fn check(
-    log: &Path,
-    policy: &Policy,
-    held: &[Vec<u8>],
-    authors: &[(String, Vkey)],
-    catalog: Option<&Catalog>,
-) -> Audit {
-    let options = AuditOptions { policy, held, authors, catalog };
+/// Audits a log, and again a little later where it may have failed only because it is being
+/// written: files come before the head that counts them. Also returns whether it failed to the
+/// end while its head moved.
+fn check_at_rest(log: &Path, options: &AuditOptions<'_>) -> (Audit, bool) {
+    let mut newest = Newest::of(log);
+    let mut has_moved = false;
+    for attempt in 1.. {
+        let audit = check(log, options);
+        let has_failed = audit.steps.iter().any(|step| step.verdict.is_failed());
+        // Nothing comes after the reveal: what was wrong then stays wrong.
+        if !has_failed || newest.is_revealed {
+            return (audit, false);
+        }
+        if attempt == ATTEMPTS_MAX {
+            return (audit, has_moved || Newest::of(log).head != newest.head);
+        }
+        std::thread::sleep(ATTEMPT_PAUSE);
+        let next = Newest::of(log);
+        if next.head != newest.head {
+            has_moved = true;
+            screen::remark("note: the log is being written; it is audited again");
+        }
+        newest = next;
+    }
+    unreachable!("attempts are counted")
+}
+
+/// The newest head of a log at some moment.
+struct Newest {
+    head: Option<Vec<u8>>,
+    is_revealed: bool,
+}
+
+impl Newest {
+    /// Reads it. Where that fails, the audit says why.
+    fn of(log: &Path) -> Newest {
+        let Ok(mut reader) = LogReader::open(log, Access::Public) else {
+            return Newest { head: None, is_revealed: false };
+        };
+        let head = Some(reader.checkpoint_bytes().to_vec());
+        let last = reader.head().size.checked_sub(1);
+        let last = last.and_then(|last| reader.get(last).ok());
+        let last = last.and_then(|record| Entry::decode(record.entry).ok());
+        Newest { head, is_revealed: matches!(last, Some(Entry::Reveal(_))) }
+    }
+}
+
+fn check(log: &Path, options: &AuditOptions<'_>) -> Audit {
     let mut advance = Advance::new("checked", "entry", 0);
-    arena_audit::audit(log, &options, &mut |progress| {
+    arena_audit::audit(log, options, &mut |progress| {
         advance.show(progress.entries_done, progress.entry_count);
     })
 }
@@ -169,7 +216,13 @@ fn extent_to_json(extent: Extent) -> Value {
     })
 }
 
-fn print(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool) -> Result<(), CliError> {
+fn print(
+    args: &AuditArgs,
+    log: &Path,
+    audit: &Audit,
+    is_verified: bool,
+    is_growing: bool,
+) -> Result<(), CliError> {
     let paint = Paint::of_stdout();
     let mut text = heading(log, audit);
     text.push_str(&render::steps(&audit.steps, paint));
@@ -179,7 +232,7 @@ fn print(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool) -> Resu
         text.push_str(&format!("  - {limit}\n"));
     }
     text.push('\n');
-    text.push_str(&verdict(args, log, audit, is_verified, paint));
+    text.push_str(&verdict(args, log, audit, is_verified, is_growing, paint));
     screen::results(&text)
 }
 
@@ -205,7 +258,14 @@ fn heading(log: &Path, audit: &Audit) -> String {
 }
 
 /// Says in a line what all of it means, and in another what to do next.
-fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool, paint: Paint) -> String {
+fn verdict(
+    args: &AuditArgs,
+    log: &Path,
+    audit: &Audit,
+    is_verified: bool,
+    is_growing: bool,
+    paint: Paint,
+) -> String {
     let of = |wanted: fn(&Verdict) -> bool| -> Vec<&str> {
         audit.steps.iter().filter(|step| wanted(&step.verdict)).map(|step| step.id).collect()
     };
@@ -214,11 +274,17 @@ fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, is_verified: bool, paint
     let (steps, log) = (count(audit.steps.len() as u64, "step"), log.display());
     if !failed.is_empty() {
         let line = format!("verdict: FAILED: {}", failed.join(", "));
-        return format!(
-            "{}\nnext: do not rely on this log; keep a copy of it and show it to the organiser and \
-             to others who hold the log\n",
-            paint.paint(Tone::Bad, &line)
-        );
+        let next = match is_growing {
+            true => {
+                "the log is being written, its head moved meanwhile: copy it when it is at rest, \
+                 and audit the copy"
+            }
+            false => {
+                "do not rely on this log; keep a copy of it and show it to the organiser and to \
+                 others who hold the log"
+            }
+        };
+        return format!("{}\nnext: {next}\n", paint.paint(Tone::Bad, &line));
     }
     if !is_verified {
         let line = format!("verdict: NOT VERIFIED: not checked are {}", unchecked.join(", "));
