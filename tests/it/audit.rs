@@ -234,6 +234,29 @@ fn without_reexecution_the_verdict_says_so() {
 }
 
 #[test]
+fn the_next_command_can_be_pasted_and_believes_the_same() {
+    let place = Place::honest();
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let log = elsewhere.path().join("it's a log");
+    for (name, bytes) in logs::public_files(&place.path("log")) {
+        let path = log.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, bytes).expect("a copy");
+    }
+    let (_, printed) = place.audit(&log, &["--held", "log/checkpoint"]);
+    let line = printed.lines().find_map(|line| line.strip_prefix("next: ")).expect("what is next");
+    assert_has(line, &[" --key log.vkey --held log/checkpoint --reexecute"]);
+    let pasted = line.replacen("arena", &format!("'{ARENA}'"), 1);
+    let ended = Command::new("sh")
+        .current_dir(place.folder.path())
+        .args(["-c", &pasted])
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("a shell");
+    assert_has(&self::printed(&ended), &["re-executed all 120 matches", "VERIFIED: all 18 steps"]);
+}
+
+#[test]
 fn a_sample_says_what_fraud_it_would_have_shown() {
     let place = Place::honest();
     let (code, printed) = place.audit(&place.path("log"), &["--reexecute", "50"]);

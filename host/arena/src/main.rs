@@ -29,6 +29,7 @@ mod results;
 mod sandbox;
 mod screen;
 mod secrets;
+mod shell;
 mod submissions;
 mod trust;
 

@@ -3,7 +3,7 @@
 //! Exit code 0 only if everything that was asked for is verified.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arena_audit::{Audit, AuditOptions, Verdict};
@@ -22,7 +22,7 @@ use crate::render::audit as render;
 use crate::render::transcript::count;
 use crate::replays::{Extent, FRAUD_SHARE};
 use crate::screen::{self, Paint, Tone};
-use crate::{files, inputs, reexecution, trust};
+use crate::{files, inputs, reexecution, shell, trust};
 
 /// The step that is only taken where it is asked for.
 const REEXECUTION: &str = "re-execution";
@@ -302,7 +302,23 @@ fn verdict(
         Some(Choice::All) => {
             format!("keep {log}/checkpoint, and name it with --held when you audit again")
         }
-        _ => format!("arena audit {log} with --reexecute, which runs the agents again"),
+        _ => with_reexecution(args),
     };
     format!("{line}\nnext: {next}\n")
+}
+
+/// Returns the command line that audits as this one did, and runs all agents again.
+fn with_reexecution(args: &AuditArgs) -> String {
+    let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let mut words = vec!["audit".to_owned()];
+    words.extend(args.log.as_ref().map(shown));
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    args.trust.key.iter().for_each(|key| flag("--key", key.clone()));
+    args.trust.policy.iter().for_each(|path| flag("--policy", shown(path)));
+    args.held.iter().for_each(|path| flag("--held", shown(path)));
+    args.author.iter().for_each(|by| flag("--author", format!("{}={}", by.agent, by.key)));
+    args.catalog.iter().for_each(|path| flag("--catalog", shown(path)));
+    args.workers.iter().for_each(|workers| flag("--workers", workers.to_string()));
+    words.push("--reexecute".to_owned());
+    shell::command_line(words.iter().map(String::as_str))
 }

@@ -25,7 +25,7 @@ use crate::examination::last_words;
 use crate::preparation::{self, Prepared};
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
-use crate::{interrupt, reading, results, screen};
+use crate::{interrupt, reading, results, screen, shell};
 
 /// Seed of the seats that are briefed once before the first match. It is no match's.
 const BRIEFING_SEED: u64 = 0;
@@ -198,16 +198,6 @@ fn say_how_to_go_on(summary: &Summary) {
 /// Returns the command line that this program was started with.
 fn same_command() -> String {
     let words = std::env::args_os().skip(1);
-    let words = words.map(|word| quoted(&word.to_string_lossy()));
-    let command: Vec<String> = std::iter::once("arena".to_owned()).chain(words).collect();
-    command.join(" ")
-}
-
-/// Quotes a word for a shell where that is needed.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    shell::command_line(words.iter().map(String::as_str))
 }
