@@ -144,7 +144,10 @@ fn assert_has(printed: &str, pieces: &[&str]) {
 fn an_honest_log_is_verified_to_the_last_match_run_again() {
     let place = Place::honest();
     let (code, printed) = place.audit(&place.path("log"), &["--reexecute"]);
-    assert_has(&printed, &["verdict: VERIFIED: all 18 steps", "No offline audit can show:"]);
+    assert_has(
+        &printed,
+        &["verdict: VERIFIED: all 18 steps\nnext: ", "No offline audit can show:"],
+    );
     assert_has(line(&printed, "re-execution"), &["verified", "re-executed all 120 matches"]);
     assert_eq!(code, Some(0));
 }
@@ -263,9 +266,12 @@ fn a_sample_says_what_fraud_it_would_have_shown() {
     let wanted = "re-executed 50 of 120 matches: had 0.1 % of matches been forged, this would \
                   have shown it with probability 4 %";
     assert_has(line(&printed, "re-execution"), &["verified", wanted]);
+    let covered = "VERIFIED: all 18 steps; re-execution covered 50 of 120 matches\nnext: ";
+    assert_has(&printed, &[covered]);
     assert_eq!(code, Some(0));
     let (code, printed) = place.audit(&place.path("log"), &["--reexecute", "top"]);
     assert_has(line(&printed, "re-execution"), &["verified", "every one of"]);
+    assert_has(&printed, &["VERIFIED: all 18 steps; re-execution covered ", " of 120 matches\n"]);
     assert_eq!(code, Some(0));
 }
 

@@ -15,6 +15,8 @@ use crate::render::transcript::{count, thousands};
 
 /// The share of forged matches that a sample is measured by: one in a thousand.
 pub const FRAUD_SHARE: f64 = 0.001;
+/// How matches were chosen where all were, in one word.
+pub const EVERY_MATCH: &str = "all";
 
 /// What came of running matches again.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl Replays {
     ) -> Outcome {
         let match_count = self.match_count();
         let (chosen, detection_probability) = match sample {
-            Sample::All => ("all", None),
+            Sample::All => (EVERY_MATCH, None),
             Sample::Drawn(_) => ("drawn", Some(detection_probability(FRAUD_SHARE, match_count))),
             Sample::Agents(_) => ("top", None),
         };

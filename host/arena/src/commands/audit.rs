@@ -19,8 +19,8 @@ use crate::commands::{audit_diff, audit_receipt};
 use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
 use crate::escape::escape;
 use crate::render::audit as render;
-use crate::render::transcript::count;
-use crate::replays::{Extent, FRAUD_SHARE};
+use crate::render::transcript::{count, thousands};
+use crate::replays::{EVERY_MATCH, Extent, FRAUD_SHARE};
 use crate::screen::{self, Paint, Tone};
 use crate::{files, inputs, reexecution, shell, trust};
 
@@ -65,7 +65,7 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     let is_verified = audit.is_verified_without(&unasked);
     match args.json {
         true => print_json(&audit, extent, &unasked, is_verified)?,
-        false => print(args, log, &audit, is_verified, is_growing)?,
+        false => print(args, &audit, Came { extent, is_verified, is_growing })?,
     }
     Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
 }
@@ -216,13 +216,17 @@ fn extent_to_json(extent: Extent) -> Value {
     })
 }
 
-fn print(
-    args: &AuditArgs,
-    log: &Path,
-    audit: &Audit,
+/// What came of an audit beside its steps.
+#[derive(Clone, Copy)]
+struct Came {
+    /// How much was run again, if anything was.
+    extent: Option<Extent>,
     is_verified: bool,
     is_growing: bool,
-) -> Result<(), CliError> {
+}
+
+fn print(args: &AuditArgs, audit: &Audit, came: Came) -> Result<(), CliError> {
+    let log = args.log.as_deref().expect("the command line asks for a log");
     let paint = Paint::of_stdout();
     let mut text = heading(log, audit);
     text.push_str(&render::steps(&audit.steps, paint));
@@ -232,7 +236,7 @@ fn print(
         text.push_str(&format!("  - {limit}\n"));
     }
     text.push('\n');
-    text.push_str(&verdict(args, log, audit, is_verified, is_growing, paint));
+    text.push_str(&verdict(args, log, audit, came, paint));
     screen::results(&text)
 }
 
@@ -258,14 +262,7 @@ fn heading(log: &Path, audit: &Audit) -> String {
 }
 
 /// Says in a line what all of it means, and in another what to do next.
-fn verdict(
-    args: &AuditArgs,
-    log: &Path,
-    audit: &Audit,
-    is_verified: bool,
-    is_growing: bool,
-    paint: Paint,
-) -> String {
+fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, came: Came, paint: Paint) -> String {
     let of = |wanted: fn(&Verdict) -> bool| -> Vec<&str> {
         audit.steps.iter().filter(|step| wanted(&step.verdict)).map(|step| step.id).collect()
     };
@@ -274,7 +271,7 @@ fn verdict(
     let (steps, log) = (count(audit.steps.len() as u64, "step"), log.display());
     if !failed.is_empty() {
         let line = format!("verdict: FAILED: {}", failed.join(", "));
-        let next = match is_growing {
+        let next = match came.is_growing {
             true => {
                 "the log is being written, its head moved meanwhile: copy it when it is at rest, \
                  and audit the copy"
@@ -286,7 +283,7 @@ fn verdict(
         };
         return format!("{}\nnext: {next}\n", paint.paint(Tone::Bad, &line));
     }
-    if !is_verified {
+    if !came.is_verified {
         let line = format!("verdict: NOT VERIFIED: not checked are {}", unchecked.join(", "));
         return format!(
             "{}\nnext: read above why, and audit again when that can be checked\n",
@@ -297,7 +294,8 @@ fn verdict(
         true => format!("all {steps}"),
         false => format!("all that was asked for; not checked are {}", unchecked.join(", ")),
     };
-    let line = paint.paint(Tone::Good, &format!("verdict: VERIFIED: {but}"));
+    let notes = notes(args, audit, came.extent);
+    let line = paint.paint(Tone::Good, &format!("verdict: VERIFIED: {but}{notes}"));
     let next = match args.reexecute {
         Some(Choice::All) => {
             format!("keep {log}/checkpoint, and name it with --held when you audit again")
@@ -305,6 +303,26 @@ fn verdict(
         _ => with_reexecution(args),
     };
     format!("{line}\nnext: {next}\n")
+}
+
+/// Says what the verdict of a log that is verified does not cover.
+fn notes(args: &AuditArgs, audit: &Audit, extent: Option<Extent>) -> String {
+    let mut notes = String::new();
+    if let Some(Extent { chosen, match_count, scheduled_count, .. }) = extent
+        && chosen != EVERY_MATCH
+    {
+        let (ran, all) = (thousands(match_count), count(scheduled_count, "match"));
+        notes.push_str(&format!("; re-execution covered {ran} of {all}"));
+    }
+    let catalog = audit.step(CATALOG).map(|step| &step.verdict);
+    // Where there are tables, nothing is withheld: only the source is missing.
+    if args.catalog.is_none()
+        && audit.report.is_some()
+        && matches!(catalog, Some(Verdict::NotChecked { .. }))
+    {
+        notes.push_str("; `--catalog DIR` names the source of the items");
+    }
+    notes
 }
 
 /// Returns the command line that audits as this one did, and runs all agents again.
