@@ -81,8 +81,13 @@ impl Place {
         std::fs::write(self.path(name), text).expect("a file");
     }
 
-    /// Runs the tournament with these words; returns the exit code and standard error.
+    /// Runs the tournament with these words, although its round is out; returns the exit code and
+    /// standard error.
     fn run(&self, out: &str, words: &[&str]) -> (Option<i32>, String) {
+        self.run_plainly(out, &[&["--past-round"], words].concat())
+    }
+
+    fn run_plainly(&self, out: &str, words: &[&str]) -> (Option<i32>, String) {
         let ended = Command::new(ARENA)
             .current_dir(self.folder.path())
             .args(["tournament", "run", "t.toml", "--out", out])
@@ -174,6 +179,28 @@ fn the_announcement_is_signed_before_the_draws_are_opened_and_nothing_is_played_
     place.check("out", &[], 0, &[]);
     place.check("out", BEACON, 0, &[]);
     assert_eq!(logs::public_files(&place.path("out")), played, "a finished log was touched");
+}
+
+#[test]
+fn a_round_that_is_out_is_announced_only_on_request() {
+    let place = Place::new();
+    let (code, said) = place.run_plainly("out", &[]);
+    assert_eq!(code, Some(2), "{said}");
+    for piece in ["round 123 of the beacon is out already", "`--past-round`"] {
+        assert!(said.contains(piece), "`{piece}` is not in: {said}");
+    }
+    assert!(!place.path("out").exists(), "something was written");
+    // Once it is announced, nothing is left to ask for.
+    place.check("out", &[], 0, &["warning: round 123 of the beacon is out already"]);
+    assert_eq!(place.run_plainly("out", BEACON).0, Some(0));
+    for (file, fact) in [
+        (TOURNAMENT.replacen("= 123", "= 9000000000", 1), "is still to come"),
+        (TOURNAMENT.replacen("beacon_round = 123", "", 1), "no round of the beacon is announced"),
+    ] {
+        place.write("t.toml", &file);
+        place.check("other", &[], 2, &["cannot use `--past-round`", fact, "drop `--past-round`"]);
+        assert!(!place.path("other").exists(), "something was written");
+    }
 }
 
 #[test]

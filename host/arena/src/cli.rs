@@ -124,6 +124,10 @@ pub struct RunArgs {
     /// The announced round of the random beacon, as drand's HTTP API gives it (JSON)
     #[arg(long, value_name = "FILE")]
     pub beacon: Option<PathBuf>,
+    /// Announce a round of the beacon that is out already, which binds nothing: to repeat an old
+    /// tournament or to try things out
+    #[arg(long)]
+    pub past_round: bool,
     /// An entrant's contribution to the draws, 64 hexadecimal digits; may be given often
     #[arg(long = "contribution", value_name = "FILE")]
     pub contributions: Vec<PathBuf>,

@@ -49,6 +49,9 @@ pub fn open(prepared: &Prepared, args: &RunArgs) -> Result<Drawing, CliError> {
         Draws::Committed(committed) if announcement.draws.need_draw_entry() => committed,
         _ => {
             refuse(args, "nothing was announced that adds to the draws")?;
+            if args.past_round {
+                return Err(useless_past_round("no round of the beacon is announced"));
+            }
             return Ok(Drawing::Open(None));
         }
     };
@@ -56,7 +59,7 @@ pub fn open(prepared: &Prepared, args: &RunArgs) -> Result<Drawing, CliError> {
     if !secrets::has_head(&prepared.out_dir) {
         // Whoever knows them before the secret is bound can choose a secret that suits.
         refuse(args, "it must not be known before the announcement is signed")?;
-        warn_of_old_round(committed)?;
+        check_round(committed, args.past_round)?;
         return Ok(awaited());
     }
     let tournament = arena_runner::tournament_id(&prepared.opening);
@@ -209,21 +212,38 @@ fn await_beacon(announced: BeaconRound) -> String {
     format!("--beacon FILE: round {round}, from {DRAND_API}/{}/public/{round}", hex(&chain))
 }
 
-/// Warns where the announced round is out before the announcement is signed: then nobody can tell
-/// whether the secret was chosen with it.
-fn warn_of_old_round(committed: &CommittedDraws) -> Result<(), CliError> {
+/// Refuses a round that is out before the announcement is signed, unless it is asked for: nobody
+/// can tell then whether the secret was chosen with it.
+fn check_round(committed: &CommittedDraws, is_past_asked: bool) -> Result<(), CliError> {
     let Some(announced) = committed.beacon else {
-        return Ok(());
+        return match is_past_asked {
+            true => Err(useless_past_round("no round of the beacon is announced")),
+            false => Ok(()),
+        };
     };
     let now = clock::now()?;
-    if beacon::round_time(announced.round).is_some_and(|time| time <= now) {
-        screen::remark(&format!(
-            "warning: round {} of the beacon is out already, so it proves nothing about the \
-             secret\n  hint: set `beacon_round` to one that is still to come",
-            announced.round
-        ));
+    let is_out = beacon::round_time(announced.round).is_some_and(|time| time <= now);
+    let fact = format!(
+        "round {} of the beacon is out already, so it proves nothing about the secret",
+        announced.round
+    );
+    match (is_out, is_past_asked) {
+        (true, true) => screen::remark(&format!("warning: {fact}")),
+        (true, false) => {
+            let hint = "set `beacon_round` to one that is still to come; to repeat an old \
+                        tournament or to try things out, `--past-round`";
+            let complaint = Complaint::new("cannot announce the draws", fact);
+            return Err(CliError::Config(complaint.hint(hint)));
+        }
+        (false, true) => return Err(useless_past_round("the announced round is still to come")),
+        (false, false) => {}
     }
     Ok(())
+}
+
+fn useless_past_round(fact: &str) -> CliError {
+    let complaint = Complaint::new("cannot use `--past-round`", fact);
+    CliError::Config(complaint.hint("drop `--past-round`"))
 }
 
 /// Names the agent whose author committed to a contribution.

@@ -164,7 +164,7 @@ impl Honest {
         let draws = "draws = { beacon_round = 123 }";
         let honest = Honest::prepare(&tournament("arena.example/drawn", draws), true);
         honest.write("secret", &digits.repeat(32));
-        let secret = ["--secret", "secret"];
+        let secret = ["--secret", "secret", "--past-round"];
         honest.run(&secret);
         let opened = ["--beacon", "round.json", "--contribution", "random.hex"];
         honest.run(&[&secret[..], &opened, &["--contribution", "haggler.hex"]].concat());
