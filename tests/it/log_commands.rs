@@ -69,7 +69,8 @@ fn a_key_can_be_encrypted_and_is_then_opened_by_its_password_alone() {
     assert_eq!(code, Some(0), "{said}");
     let pem = std::fs::read_to_string(folder.path().join("a.pem")).expect("a key");
     assert!(pem.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----"), "{pem}");
-    let submit = ["submit", "builtin:linear", "--key", "a.pem", "--author", "team"];
+    let submit = "submit builtin:linear --tournament t --key a.pem --author team";
+    let submit: Vec<&str> = submit.split(' ').collect();
     for (password, wanted) in
         [(None, Some(3)), (Some("wrong"), Some(3)), (Some("correct horse"), Some(0))]
     {
