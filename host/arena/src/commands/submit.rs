@@ -86,13 +86,8 @@ fn tell(out: &Path, statement: &Submission) -> Result<(), CliError> {
 }
 
 fn tournament_name(args: &SubmitArgs) -> Result<String, CliError> {
-    let name = &args.tournament;
-    if is_name(name) {
-        return Ok(name.clone());
-    }
-    let fact = format!("`{}` is not a name", name.escape_debug());
-    let complaint = Complaint::new("cannot name the tournament", fact);
-    Err(CliError::Config(complaint.hint("give the `name` of the organiser's tournament file")))
+    let hint = "give the `name` of the organiser's tournament file";
+    sound_name(&args.tournament, "the tournament", hint)
 }
 
 fn agent_name(args: &SubmitArgs) -> Result<String, CliError> {
@@ -100,13 +95,18 @@ fn agent_name(args: &SubmitArgs) -> Result<String, CliError> {
         Some(name) => name.into(),
         None => Path::new(&args.component).file_stem().unwrap_or_default().to_string_lossy(),
     };
-    let name = args.name.clone().unwrap_or_else(|| stem.into_owned());
-    if is_name(&name) {
-        return Ok(name);
+    let hint = "give one of letters, digits, `-`, `_` with `--name`";
+    sound_name(args.name.as_deref().unwrap_or(&stem), "the agent", hint)
+}
+
+/// Returns a name that a tournament file could hold, or says what cannot be named by it.
+fn sound_name(name: &str, whose: &str, hint: &str) -> Result<String, CliError> {
+    if is_name(name) {
+        return Ok(name.to_owned());
     }
     let fact = format!("`{}` is not a name", name.escape_debug());
-    let complaint = Complaint::new("cannot name the agent", fact);
-    Err(CliError::Config(complaint.hint("give one of letters, digits, `-`, `_` with `--name`")))
+    let complaint = Complaint::new(format!("cannot name {whose}"), fact);
+    Err(CliError::Config(complaint.hint(hint)))
 }
 
 fn bad_author(error: &NoteError) -> CliError {
