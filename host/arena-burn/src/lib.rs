@@ -1,0 +1,1 @@
+//! The transformer in burn, for its CPU backend and for GPUs.

@@ -1,0 +1,1 @@
+//! Model files: weights, tokenizer, chat template, manifest.
