@@ -1,1 +1,20 @@
 //! The arithmetic of language models on the CPU, the same to the bit on every machine.
+//!
+//! Every sum of products is one chain of fused multiply-adds in an order that is written down:
+//! it starts at 0.0 and takes its terms by ascending index. SIMD lanes hold different outputs,
+//! never different terms of one. So instruction set, batch size, tiling and number of threads
+//! cannot change a bit, and the same tokens come out on any CPU. NaN payloads are not promised.
+//!
+//! Not here: model files (`arena-weights`), the transformer and its batches (`arena-model`).
+
+pub mod activation;
+pub mod attention;
+pub mod choice;
+pub mod context;
+pub mod error;
+pub mod format;
+pub mod isa;
+pub mod matrix;
+pub mod norm;
+pub mod reduction;
+pub mod rope;

@@ -1,0 +1,61 @@
+//! Instruction sets that the kernels are written for.
+//!
+//! All of them give the same bits; they differ in speed alone.
+
+/// An instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isa {
+    /// AVX-512 F, BW, DQ and VL: 16 lanes.
+    Avx512,
+    /// AVX2 with FMA and F16C: 8 lanes.
+    Avx2,
+    /// Plain Rust. Slow where the compiler's target has no fused multiply-add.
+    Portable,
+}
+
+impl Isa {
+    /// Every instruction set, fastest first.
+    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+
+    /// Returns the fastest one that this machine has.
+    pub fn best() -> Isa {
+        Self::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
+    }
+
+    /// Returns every one that this machine has, fastest first.
+    pub fn available() -> Vec<Isa> {
+        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
+    }
+
+    /// Says whether this machine has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    /// Returns its name: `avx512`, `avx2`, `portable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Rotary position embedding.
+
+/// Cosines and sines of every position, made once.
+///
+/// Frequencies and angles are rounded to f32 where `transformers` rounds them
+/// (`modeling_rope_utils.py`, `modeling_llama.py`), so that far positions agree with it; powers,
+/// sines and cosines are computed in f64 by portable code, so that they agree on every machine.
+pub struct RopeTable {
+    half: usize,
+    positions: usize,
+    /// Per position: `half` cosines, then `half` sines.
+    turns: Vec<f32>,
+}
+
+impl RopeTable {
+    /// Makes the table for heads of `head_dim` elements, base `theta` and positions below
+    /// `positions`.
+    ///
+    /// # Panics
+    /// If `head_dim` is odd or 0.
+    pub fn new(head_dim: usize, theta: f64, positions: usize) -> RopeTable {
+        assert!(head_dim > 0 && head_dim.is_multiple_of(2), "a head of {head_dim} elements");
+        let half = head_dim / 2;
+        let frequency = |i: usize| {
+            let exponent = (2 * i) as f32 / head_dim as f32;
+            1.0 / libm::pow(theta, f64::from(exponent)) as f32
+        };
+        let frequencies: Vec<f32> = (0..half).map(frequency).collect();
+        let mut turns = Vec::with_capacity(positions * head_dim);
+        for position in 0..positions {
+            let angles = frequencies.iter().map(|frequency| f64::from(position as f32 * frequency));
+            turns.extend(angles.clone().map(|angle| libm::cos(angle) as f32));
+            turns.extend(angles.map(|angle| libm::sin(angle) as f32));
+        }
+        RopeTable { half, positions, turns }
+    }
+
+    /// Returns how many positions the table has.
+    pub fn positions(&self) -> usize {
+        self.positions
+    }
+}
+
+/// Rotates heads in place: with `a` and `b` the first and second half of a head, to
+/// `a cos - b sin` and `b cos + a sin`. Shapes: `x` is `[m, heads * head_dim]`, with one position
+/// a row.
+///
+/// Source: Su et al. 2021, equation 34, in the half-split order of `rotate_half` in `transformers`.
+///
+/// # Panics
+/// If `x` is no whole number of heads a row, or a position is not in the table.
+pub fn rope(table: &RopeTable, x: &mut [f32], positions: &[u32]) {
+    if positions.is_empty() {
+        assert!(x.is_empty(), "{} elements, but no positions", x.len());
+        return;
+    }
+    let row = x.len() / positions.len();
+    let head_dim = 2 * table.half;
+    assert!(x.len() == row * positions.len(), "{} elements in equal rows", x.len());
+    assert!(row > 0 && row.is_multiple_of(head_dim), "{row} elements in heads of {head_dim}");
+    for (x, &position) in x.chunks_exact_mut(row).zip(positions) {
+        let position = position as usize;
+        assert!(position < table.positions, "position {position} of {}", table.positions);
+        let turns = &table.turns[position * head_dim..][..head_dim];
+        let (cosines, sines) = turns.split_at(table.half);
+        for head in x.chunks_exact_mut(head_dim) {
+            let (a, b) = head.split_at_mut(table.half);
+            for (((a, b), cos), sin) in a.iter_mut().zip(b).zip(cosines).zip(sines) {
+                (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+            }
+        }
+    }
+}
