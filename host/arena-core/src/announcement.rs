@@ -11,6 +11,9 @@ use crate::envelope::{self, ANNOUNCEMENT_KIND, EnvelopeError};
 /// Largest announcement in bytes: the tournament file, and what a thousand agents may bring.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 << 20;
 
+/// Longest text in bytes with which a model says what computes its replies.
+pub const MODEL_ENGINE_BYTES_MAX: usize = 4 << 10;
+
 /// What is fixed before the first match.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Announcement {
@@ -59,6 +62,8 @@ pub struct ModelEntry {
     pub context_tokens: u32,
     /// SHA-256 of its manifest.
     pub sha256: [u8; 32],
+    /// What computes its replies, one `key=value` per line, at most [`MODEL_ENGINE_BYTES_MAX`].
+    pub engine: String,
 }
 
 impl Announcement {

@@ -11,7 +11,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 /// First bytes of every envelope.
 pub const MAGIC: [u8; 4] = *b"ARNA";
 /// The layout of bodies. Any change to a hashed type raises it.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Bytes before the body.
 pub const HEADER_BYTES: usize = 8;
 

@@ -21,6 +21,7 @@ pub mod entry;
 pub mod announcement;
 pub mod transcript;
 pub mod submission;
+pub mod dialogue;
 pub mod draws;
 pub mod seed;
 pub mod catalog;

@@ -105,24 +105,31 @@ impl Allowance {
 
 #[cfg(test)]
 mod tests {
+    use arena_core::seat::Sampling;
+
     use super::*;
     use crate::request::{CallKey, ChatRole, Message};
 
     fn request(max_tokens: u32) -> Request {
         Request {
             model: "small".to_owned(),
-            messages: vec![Message { role: ChatRole::User, text: "hello".to_owned() }],
+            messages: vec![Message {
+                role: ChatRole::User,
+                text: "hello".to_owned(),
+                tokens: vec![],
+            }],
             max_tokens,
-            temperature_milli: 0,
-            top_p_milli: 1_000,
+            sampling: Sampling::GREEDY,
             stop: vec![],
+            grammar: None,
             key: CallKey { seat_seed: 0, call_index: 0 },
         }
     }
 
     fn completion(input_tokens: u32, output_tokens: u32) -> Completion {
         let finish_reason = FinishReason::Length;
-        Completion { text: "well".to_owned(), finish_reason, input_tokens, output_tokens }
+        let text = "well".to_owned();
+        Completion { text, finish_reason, input_tokens, output_tokens, tokens: None }
     }
 
     fn allowance(calls: u32, input_tokens: u32, output_tokens: u32) -> Allowance {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arena_core::seat::SampledToken;
+
 use crate::request::Request;
 
 /// Something that continues a conversation.
@@ -11,6 +13,13 @@ use crate::request::Request;
 pub trait LanguageModel: Send + Sync {
     /// Returns what the model says about itself. Constant over the model's life.
     fn info(&self) -> ModelInfo;
+
+    /// Counts the tokens of a request's prompt without answering it: what a completion would
+    /// report as `input_tokens`. `None` where only an answer tells.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::complete`].
+    fn count_prompt(&self, request: &Request) -> Result<Option<u32>, ModelError>;
 
     /// Answers a request.
     ///
@@ -28,6 +37,9 @@ pub struct ModelInfo {
     pub context_tokens: u32,
     /// The model's identity: SHA-256 of its manifest, of a scripted model its script.
     pub sha256: [u8; 32],
+    /// What computes the replies, one `key=value` per line: device, kernels, data types of weights
+    /// and cache, version. It is announced.
+    pub engine: String,
 }
 
 /// A model's reply.
@@ -41,6 +53,18 @@ pub struct Completion {
     pub input_tokens: u32,
     /// Tokens of the reply, at most the request's `max_tokens`.
     pub output_tokens: u32,
+    /// The tokens themselves, where the model says them.
+    pub tokens: Option<ReplyTokens>,
+}
+
+/// The tokens of a prompt and its reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyTokens {
+    /// The whole prompt: as many as `input_tokens`.
+    pub prompt: Vec<u32>,
+    /// The reply, as many as `output_tokens`: with the token that ended the turn if the model
+    /// wrote it, and with those of a stop text that ended it.
+    pub output: Vec<SampledToken>,
 }
 
 /// Why generation ended.

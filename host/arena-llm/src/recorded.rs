@@ -9,9 +9,12 @@
 
 use std::sync::Arc;
 
+use arena_core::dialogue;
 use arena_core::seat::ModelCall;
 
-use crate::model::{Completion, FinishReason, LanguageModel, ModelError, ModelInfo};
+use crate::model::{
+    Completion, FinishReason, LanguageModel, ModelError, ModelInfo, ReplyTokens,
+};
 use crate::request::Request;
 
 /// One model of one seat of one match, as recorded.
@@ -26,6 +29,16 @@ impl Recorded {
     pub fn new(info: ModelInfo, calls: Arc<[ModelCall]>) -> Recorded {
         Recorded { info, calls }
     }
+
+    /// Finds the call that a request was, with its number.
+    fn find(&self, request: &Request) -> Result<(usize, &ModelCall), ModelError> {
+        let number = request.key.call_index as usize;
+        self.calls
+            .get(number)
+            .filter(|call| call.model == self.info.name && call.request_sha256 == request.sha256())
+            .map(|call| (number, call))
+            .ok_or_else(|| ModelError::InvalidInput("not on the record".to_owned()))
+    }
 }
 
 impl LanguageModel for Recorded {
@@ -33,15 +46,19 @@ impl LanguageModel for Recorded {
         self.info.clone()
     }
 
+    /// Says what is recorded of the request, so that a budget admits again what it admitted.
+    fn count_prompt(&self, request: &Request) -> Result<Option<u32>, ModelError> {
+        Ok(Some(self.find(request)?.1.input_tokens))
+    }
+
     fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
-        let number = request.key.call_index as usize;
-        let recorded = self
-            .calls
-            .get(number)
-            .filter(|call| call.model == self.info.name && call.request_sha256 == request.sha256());
-        let Some(call) = recorded else {
-            return Err(ModelError::InvalidInput("not on the record".to_owned()));
-        };
+        let (number, call) = self.find(request)?;
+        let tokens = call.tokens.as_ref().map(|tokens| {
+            let prompt = dialogue::prompt(&self.calls, number).ok_or_else(|| {
+                ModelError::Unavailable("the record's prompt tokens do not fit together".to_owned())
+            })?;
+            Ok(ReplyTokens { prompt, output: tokens.output.clone() })
+        });
         Ok(Completion {
             text: call.text.clone(),
             // The seat's allowance tells what it cut from what the caller cut.
@@ -51,6 +68,7 @@ impl LanguageModel for Recorded {
             },
             input_tokens: call.input_tokens,
             output_tokens: call.output_tokens,
+            tokens: tokens.transpose()?,
         })
     }
 }
@@ -58,16 +76,18 @@ impl LanguageModel for Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arena_core::seat::{CallTokens, SampledToken, Sampling};
+
     use crate::request::{CallKey, ChatRole, Message};
 
     fn request(text: &str, call_index: u32) -> Request {
         Request {
             model: "small".to_owned(),
-            messages: vec![Message { role: ChatRole::User, text: text.to_owned() }],
+            messages: vec![Message { role: ChatRole::User, text: text.to_owned(), tokens: vec![] }],
             max_tokens: 8,
-            temperature_milli: 0,
-            top_p_milli: 1_000,
+            sampling: Sampling::GREEDY,
             stop: vec![],
+            grammar: None,
             key: CallKey { seat_seed: 1, call_index },
         }
     }
@@ -77,16 +97,23 @@ mod tests {
             act_index: 0,
             model: model.to_owned(),
             request_sha256: request.sha256(),
+            sampling: request.sampling,
             text: "well".to_owned(),
             finish_reason,
             input_tokens: 3,
             output_tokens: 1,
             weight_milli: None,
+            tokens: None,
         }
     }
 
     fn model(calls: &[ModelCall]) -> Recorded {
-        let info = ModelInfo { name: "small".to_owned(), context_tokens: 64, sha256: [7; 32] };
+        let info = ModelInfo {
+            name: "small".to_owned(),
+            context_tokens: 64,
+            sha256: [7; 32],
+            engine: String::new(),
+        };
         Recorded::new(info, calls.into())
     }
 
@@ -102,9 +129,37 @@ mod tests {
                 finish_reason: reason,
                 input_tokens: 3,
                 output_tokens: 1,
+                tokens: None,
             };
             assert_eq!(reply, wanted);
         }
+    }
+
+    #[test]
+    fn tokens_come_back_whole_although_each_call_holds_what_it_adds() {
+        let written = |id| SampledToken {
+            id,
+            logprob_micro: -5,
+            sampled_logprob_micro: -3,
+            top: vec![],
+        };
+        let (first, second) = (request("one", 0), request("two", 1));
+        let tokens = |reused, prompt| CallTokens { reused, prompt, output: vec![written(9)] };
+        let calls = [
+            ModelCall { tokens: Some(tokens(0, vec![1, 2, 3])), ..call("small", &first, 0) },
+            ModelCall { tokens: Some(tokens(4, vec![4])), ..call("small", &second, 0) },
+        ];
+        let reply = model(&calls).complete(&second).expect("a reply");
+        let wanted = ReplyTokens { prompt: vec![1, 2, 3, 9, 4], output: vec![written(9)] };
+        assert_eq!(reply.tokens, Some(wanted));
+    }
+
+    #[test]
+    fn a_prompt_is_counted_as_it_was_and_only_if_it_is_recorded() {
+        let asked = request("one", 0);
+        let recorded = model(&[call("small", &asked, 0)]);
+        assert_eq!(recorded.count_prompt(&asked), Ok(Some(3)));
+        assert!(recorded.count_prompt(&request("two", 0)).is_err());
     }
 
     #[test]

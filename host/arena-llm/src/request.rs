@@ -1,5 +1,6 @@
 //! What a model is asked: a conversation, sampling parameters and the key of the draws.
 
+use arena_core::seat::Sampling;
 use sha2::{Digest, Sha256};
 
 use crate::model::ModelError;
@@ -14,14 +15,12 @@ pub const MESSAGE_BYTES_MAX: usize = 256 << 10;
 pub const CONVERSATION_BYTES_MAX: usize = 1 << 20;
 /// Most tokens that one request may ask for.
 pub const OUTPUT_TOKENS_MAX: u32 = 32_768;
-/// Highest sampling temperature, in thousandths.
-pub const TEMPERATURE_MILLI_MAX: u32 = 2_000;
-/// Highest nucleus, in thousandths: the whole distribution.
-pub const TOP_P_MILLI_MAX: u32 = 1_000;
 /// Most stop texts of one request.
 pub const STOPS_MAX: usize = 8;
 /// Longest stop text in bytes.
 pub const STOP_BYTES_MAX: usize = 64;
+/// Longest grammar in bytes.
+pub const GRAMMAR_BYTES_MAX: usize = 4 << 10;
 
 /// One question to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +31,12 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Most tokens of the reply, from 1 to [`OUTPUT_TOKENS_MAX`].
     pub max_tokens: u32,
-    /// Sampling temperature in thousandths; 0 takes the likeliest token.
-    pub temperature_milli: u32,
-    /// Share of the distribution that is sampled from, in thousandths, at least 1.
-    pub top_p_milli: u32,
+    /// How the reply is sampled.
+    pub sampling: Sampling,
     /// Texts that end the reply, not empty, at most [`STOPS_MAX`].
     pub stop: Vec<String>,
+    /// What the reply must be, in Lark as `llguidance` reads it: 1 to [`GRAMMAR_BYTES_MAX`] bytes.
+    pub grammar: Option<String>,
     /// The key of the draws.
     pub key: CallKey,
 }
@@ -49,6 +48,9 @@ pub struct Message {
     pub role: ChatRole,
     /// What is said, at most [`MESSAGE_BYTES_MAX`] bytes.
     pub text: String,
+    /// The tokens of a reply that the model itself wrote, as sampled, so that it is never tokenised
+    /// again: at most [`OUTPUT_TOKENS_MAX`]. Empty for everything else.
+    pub tokens: Vec<u32>,
 }
 
 /// Who speaks in a conversation.
@@ -98,25 +100,26 @@ impl Request {
             ("model", self.model.len(), 1, MODEL_NAME_BYTES_MAX, "bytes"),
             ("messages", self.messages.len(), 1, MESSAGES_MAX, "messages"),
             ("max-tokens", self.max_tokens as usize, 1, OUTPUT_TOKENS_MAX as usize, "tokens"),
-            (
-                "temperature-milli",
-                self.temperature_milli as usize,
-                0,
-                TEMPERATURE_MILLI_MAX as usize,
-                "thousandths",
-            ),
-            ("top-p-milli", self.top_p_milli as usize, 1, TOP_P_MILLI_MAX as usize, "thousandths"),
             ("stop", self.stop.len(), 0, STOPS_MAX, "texts"),
         ];
+        let sampling = self.sampling.bounds().map(|(name, value, range)| {
+            let unit = if name == "top-k" { "tokens" } else { "thousandths" };
+            (name, value as usize, *range.start() as usize, *range.end() as usize, unit)
+        });
         let messages = self.messages.iter().map(|message| message.text.len());
         let total = messages.clone().fold(0, usize::saturating_add);
+        let tokens = self.messages.iter().map(|message| message.tokens.len());
+        let tokens_max = OUTPUT_TOKENS_MAX as usize;
+        let stops = self.stop.iter().map(String::len);
+        let grammar = self.grammar.iter().map(String::len);
         bounds
             .into_iter()
+            .chain(sampling)
             .chain(messages.map(|len| ("message", len, 0, MESSAGE_BYTES_MAX, "bytes")))
             .chain([("conversation", total, 0, CONVERSATION_BYTES_MAX, "bytes")])
-            .chain(
-                self.stop.iter().map(|stop| ("stop text", stop.len(), 1, STOP_BYTES_MAX, "bytes")),
-            )
+            .chain(tokens.map(|len| ("tokens of a message", len, 0, tokens_max, "tokens")))
+            .chain(stops.map(|len| ("stop text", len, 1, STOP_BYTES_MAX, "bytes")))
+            .chain(grammar.map(|len| ("grammar", len, 1, GRAMMAR_BYTES_MAX, "bytes")))
             .find(|(_, value, low, high, _)| value < low || value > high)
             .map(|(name, value, low, high, unit)| {
                 format!("`{name}` is {value} {unit}, allowed are {low} to {high}")
@@ -125,26 +128,34 @@ impl Request {
 
     /// Returns the SHA-256 of the request's canonical bytes.
     ///
-    /// The bytes are: `arena/request/v1`, a zero byte, model, number of messages, each message
-    /// as role (one byte: 0 system, 1 user, 2 assistant) and text, `max_tokens`,
-    /// `temperature_milli`, `top_p_milli`, number of stop texts, each stop text, seat seed (u64),
+    /// The bytes are: `arena/request/v2`, a zero byte, model, number of messages, each message
+    /// as role (one byte: 0 system, 1 user, 2 assistant), text, number of tokens and each token,
+    /// then `max_tokens`, temperature, top-k, top-p and min-p, number of stop texts, each stop
+    /// text, one byte that is 1 where a grammar follows and else 0, the grammar, seat seed (u64),
     /// call index. Texts are preceded by their length in bytes. Numbers are u32 where nothing
     /// else is said, big-endian.
     pub fn sha256(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        hash.update(b"arena/request/v1\0");
+        hash.update(b"arena/request/v2\0");
         hash_text(&mut hash, &self.model);
         hash_count(&mut hash, self.messages.len());
         for message in &self.messages {
             hash.update([message.role as u8]);
             hash_text(&mut hash, &message.text);
+            hash_count(&mut hash, message.tokens.len());
+            message.tokens.iter().for_each(|token| hash.update(token.to_be_bytes()));
         }
-        for number in [self.max_tokens, self.temperature_milli, self.top_p_milli] {
+        let Sampling { temperature_milli, top_k, top_p_milli, min_p_milli } = self.sampling;
+        for number in [self.max_tokens, temperature_milli, top_k, top_p_milli, min_p_milli] {
             hash.update(number.to_be_bytes());
         }
         hash_count(&mut hash, self.stop.len());
         for stop in &self.stop {
             hash_text(&mut hash, stop);
+        }
+        hash.update([u8::from(self.grammar.is_some())]);
+        if let Some(grammar) = &self.grammar {
+            hash_text(&mut hash, grammar);
         }
         hash.update(self.key.seat_seed.to_be_bytes());
         hash.update(self.key.call_index.to_be_bytes());
@@ -164,6 +175,8 @@ fn hash_count(hash: &mut Sha256, count: usize) {
 
 #[cfg(test)]
 mod tests {
+    use arena_core::seat::TOP_K_MAX;
+
     use super::*;
 
     type Change = fn(&mut Request);
@@ -171,11 +184,20 @@ mod tests {
     fn request() -> Request {
         Request {
             model: "small".to_owned(),
-            messages: vec![Message { role: ChatRole::User, text: "What do you pay?".to_owned() }],
+            messages: vec![Message {
+                role: ChatRole::User,
+                text: "What do you pay?".to_owned(),
+                tokens: vec![],
+            }],
             max_tokens: 64,
-            temperature_milli: 700,
-            top_p_milli: 950,
+            sampling: Sampling {
+                temperature_milli: 700,
+                top_k: 40,
+                top_p_milli: 950,
+                min_p_milli: 50,
+            },
             stop: vec!["\n".to_owned()],
+            grammar: None,
             key: CallKey { seat_seed: 7, call_index: 0 },
         }
     }
@@ -189,17 +211,40 @@ mod tests {
     #[test]
     fn every_bound_is_reported_with_name_value_and_limits() {
         assert_eq!(request().check(), Ok(()));
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 16] = [
             (|r| r.model.clear(), "`model` is 0 bytes, allowed are 1 to 64"),
             (|r| r.model = "m".repeat(65), "`model` is 65 bytes, allowed are 1 to 64"),
             (|r| r.messages.clear(), "`messages` is 0 messages, allowed are 1 to 1024"),
             (|r| r.max_tokens = 0, "`max-tokens` is 0 tokens, allowed are 1 to 32768"),
             (|r| r.max_tokens = 32_769, "`max-tokens` is 32769 tokens, allowed are 1 to 32768"),
             (
-                |r| r.temperature_milli = u32::MAX,
+                |r| r.sampling.temperature_milli = u32::MAX,
                 "`temperature-milli` is 4294967295 thousandths, allowed are 0 to 2000",
             ),
-            (|r| r.top_p_milli = 0, "`top-p-milli` is 0 thousandths, allowed are 1 to 1000"),
+            (
+                |r| r.sampling.top_p_milli = 0,
+                "`top-p-milli` is 0 thousandths, allowed are 1 to 1000",
+            ),
+            (
+                |r| r.sampling.top_k = TOP_K_MAX + 1,
+                "`top-k` is 1000001 tokens, allowed are 0 to 1000000",
+            ),
+            (
+                |r| r.sampling.min_p_milli = 1_001,
+                "`min-p-milli` is 1001 thousandths, allowed are 0 to 1000",
+            ),
+            (
+                |r| r.grammar = Some(String::new()),
+                "`grammar` is 0 bytes, allowed are 1 to 4096",
+            ),
+            (
+                |r| r.grammar = Some("g".repeat(4_097)),
+                "`grammar` is 4097 bytes, allowed are 1 to 4096",
+            ),
+            (
+                |r| r.messages[0].tokens = vec![1; 32_769],
+                "`tokens of a message` is 32769 tokens, allowed are 0 to 32768",
+            ),
             (|r| r.stop = vec!["x".to_owned(); 9], "`stop` is 9 texts, allowed are 0 to 8"),
             (|r| r.stop[0].clear(), "`stop text` is 0 bytes, allowed are 1 to 64"),
             (
@@ -222,16 +267,22 @@ mod tests {
 
     #[test]
     fn the_hash_covers_every_field() {
-        let cases: [Change; 11] = [
+        let cases: [Change; 17] = [
             |_| (),
             |r| r.model.push('!'),
             |r| r.messages[0].text.push('!'),
             |r| r.messages[0].role = ChatRole::System,
             |r| r.messages.push(r.messages[0].clone()),
             |r| r.max_tokens += 1,
-            |r| r.temperature_milli += 1,
-            |r| r.top_p_milli += 1,
+            |r| r.messages[0].tokens.push(0),
+            |r| r.messages[0].tokens.push(1),
+            |r| r.sampling.temperature_milli += 1,
+            |r| r.sampling.top_k += 1,
+            |r| r.sampling.top_p_milli += 1,
+            |r| r.sampling.min_p_milli += 1,
             |r| r.stop.clear(),
+            |r| r.grammar = Some("start: \"a\"".to_owned()),
+            |r| r.grammar = Some("start: \"b\"".to_owned()),
             |r| r.key.seat_seed += 1,
             |r| r.key.call_index += 1,
         ];
@@ -250,6 +301,6 @@ mod tests {
     #[test]
     fn the_hash_is_pinned_because_records_hold_it() {
         let hex: String = request().sha256().iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "d64c5bc6607a3655c7989ddc0c532e02789b89217c741933b01a8bad904a351b");
+        assert_eq!(hex, "4570ba952f636b035cfb5f321dc8652f29b2836fe4bf397086dd9518b7451061");
     }
 }

@@ -16,8 +16,8 @@
 //!
 //! A rule needs a reply; each condition may be left out. In replies `{turn}` stands for the
 //! number of assistant messages before, `{last}` for the last message and `{model}` for the
-//! model's name; `{{` and `}}` are braces. Temperature, nucleus and call key have no effect.
-//! Tokens are counted as in [`crate::tokens`], plus one for each message of a prompt.
+//! model's name; `{{` and `}}` are braces. Sampling, grammar and call key have no effect: what is
+//! replied stands in the script. Tokens are counted as in [`crate::tokens`], plus one for each message of a prompt.
 
 use std::fmt;
 
@@ -38,6 +38,9 @@ pub const RULES_MAX: usize = 1_024;
 pub const REPLY_BYTES_MAX: usize = MODEL_REPLY_BYTES_MAX as usize;
 /// The context of a script that names none, in tokens.
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 32_768;
+
+/// What a scripted model says of its engine.
+const ENGINE: &str = "engine=script";
 
 /// A model that answers from a table.
 #[derive(Clone, Debug)]
@@ -166,6 +169,7 @@ impl ScriptedModel {
                 name: name.to_owned(),
                 context_tokens,
                 sha256: Sha256::digest(text.as_bytes()).into(),
+                engine: ENGINE.to_owned(),
             },
             rules: file
                 .rules
@@ -268,6 +272,14 @@ impl LanguageModel for ScriptedModel {
         self.info.clone()
     }
 
+    fn count_prompt(&self, request: &Request) -> Result<Option<u32>, ModelError> {
+        request.check()?;
+        if request.model != self.info.name {
+            return Err(ModelError::NotSupported);
+        }
+        Ok(Some(count_prompt(request)))
+    }
+
     fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
         request.check()?;
         if request.model != self.info.name {
@@ -297,6 +309,7 @@ impl LanguageModel for ScriptedModel {
             finish_reason: if ended { FinishReason::Stop } else { FinishReason::Length },
             input_tokens,
             output_tokens: tokens::count(text),
+            tokens: None,
         })
     }
 }

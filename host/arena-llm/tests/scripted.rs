@@ -1,5 +1,6 @@
 //! The scripted model, as tables: script, conversation, reply.
 
+use arena_core::seat::Sampling;
 use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_llm::scripted::{REPLY_BYTES_MAX, RULES_MAX, SCRIPT_BYTES_MAX, ScriptedModel};
@@ -22,14 +23,18 @@ reply = "Not yet."
 "#;
 
 fn request(conversation: &[(ChatRole, &str)]) -> Request {
-    let message = |&(role, text): &(ChatRole, &str)| Message { role, text: text.to_owned() };
+    let message = |&(role, text): &(ChatRole, &str)| Message {
+        role,
+        text: text.to_owned(),
+        tokens: vec![],
+    };
     Request {
         model: "small".to_owned(),
         messages: conversation.iter().map(message).collect(),
         max_tokens: 100,
-        temperature_milli: 1_000,
-        top_p_milli: 1_000,
+        sampling: Sampling { temperature_milli: 1_000, ..Sampling::GREEDY },
         stop: vec![],
+        grammar: None,
         key: CallKey { seat_seed: 1, call_index: 0 },
     }
 }
