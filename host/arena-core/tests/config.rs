@@ -5,8 +5,8 @@ use arena_core::config::limits::{
 };
 use arena_core::config::{
     AgentConfig, CONFIG_BYTES_MAX, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig,
-    Limits, LogConfig, ModelConfig, NAME_BYTES_MAX, OpenerConfig, RulesConfig, ScheduleKind, Split,
-    TournamentConfig, is_origin,
+    Limits, LogConfig, ModelConfig, ModelSource, NAME_BYTES_MAX, OpenerConfig, RulesConfig,
+    ScheduleKind, Split, TournamentConfig, is_origin,
 };
 use arena_core::entry::TournamentId;
 use arena_core::price::Price;
@@ -142,7 +142,7 @@ fn every_key_reaches_its_field() {
         },
         models: vec![ModelConfig {
             name: "small".to_owned(),
-            script: "scripts/small.toml".to_owned(),
+            source: ModelSource::Script("scripts/small.toml".to_owned()),
         }],
         agents: vec![
             AgentConfig {

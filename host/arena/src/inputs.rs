@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use arena_core::catalog::{self, Catalog, CatalogError};
 use arena_core::config::{
-    AgentConfig, CatalogKind, ComponentSource, ConfigError, TournamentConfig,
+    AgentConfig, CatalogKind, ComponentSource, ConfigError, ModelConfig, ModelSource,
+    TournamentConfig,
 };
 use arena_core::seed::Root;
 use arena_llm::model::LanguageModel;
@@ -78,7 +79,12 @@ impl TournamentFile {
     /// # Errors
     /// A script is missing or wrong.
     pub fn models(&self) -> Result<Vec<Arc<dyn LanguageModel>>, CliError> {
-        let load = |name: &str, script: &str| {
+        let load = |model: &ModelConfig| {
+            let name = &model.name;
+            let ModelSource::Script(script) = &model.source else {
+                let fact = "this program has no engine for it";
+                return Err(Complaint::new(format!("cannot load the model `{name}`"), fact));
+            };
             let path = self.resolve(script);
             let text = files::read_text(&path, files::TEXT_BYTES_MAX)?;
             let model = ScriptedModel::parse(name, &text).map_err(|error| {
@@ -87,7 +93,7 @@ impl TournamentFile {
             Ok(Arc::new(model) as Arc<dyn LanguageModel>)
         };
         let models = self.config.models.iter();
-        models.map(|model| load(&model.name, &model.script).map_err(CliError::Config)).collect()
+        models.map(|model| load(model).map_err(CliError::Config)).collect()
     }
 
     /// Reads the bytes of an agent's component.

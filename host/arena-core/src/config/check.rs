@@ -6,8 +6,9 @@ use toml::Spanned;
 
 use crate::scenario::{Regulation, RuleSet};
 
-use super::check_agents::{check_agents, check_models};
+use super::check_agents::check_agents;
 use super::check_catalog::check_catalog;
+use super::check_models::check_models;
 use super::error::Mistake;
 use super::limits::{self, MATCH_BYTES_MAX, MatchShape};
 use super::parse::{Given, RawConfig, RawDraws, RawHorizon, RawLimits, RawLog, RawRules};
@@ -184,6 +185,12 @@ fn check_horizon(given: &Spanned<RawHorizon>) -> Checked<HorizonConfig> {
 
 fn check_limits(raw: RawLimits) -> Checked<Limits> {
     let base = Limits::default();
+    let model_calls = number_or(&raw.model_calls, limits::MODEL_CALLS, base.model_calls_max)?;
+    let model_output_tokens = number_or(
+        &raw.model_output_tokens,
+        limits::MODEL_TOKENS,
+        base.model_output_tokens_max,
+    )?;
     let limits = Limits {
         fuel_start_max: number_or(&raw.fuel_start, limits::FUEL, base.fuel_start_max)?,
         fuel_turn_max: number_or(&raw.fuel_turn, limits::FUEL, base.fuel_turn_max)?,
@@ -199,16 +206,18 @@ fn check_limits(raw: RawLimits) -> Checked<Limits> {
         host_calls_max: number_or(&raw.host_calls, limits::HOST_CALLS, base.host_calls_max)?,
         handles_max: number_or(&raw.handles, limits::HANDLES, base.handles_max)?,
         lifted_bytes_max: number_or(&raw.lifted_bytes, limits::LIFTED, base.lifted_bytes_max)?,
-        model_calls_max: number_or(&raw.model_calls, limits::MODEL_CALLS, base.model_calls_max)?,
+        model_calls_max: model_calls,
         model_input_tokens_max: number_or(
             &raw.model_input_tokens,
             limits::MODEL_TOKENS,
             base.model_input_tokens_max,
         )?,
-        model_output_tokens_max: number_or(
-            &raw.model_output_tokens,
+        model_output_tokens_max: model_output_tokens,
+        model_calls_turn_max: number_or(&raw.model_calls_turn, limits::MODEL_CALLS, model_calls)?,
+        model_output_tokens_turn_max: number_or(
+            &raw.model_output_tokens_turn,
             limits::MODEL_TOKENS,
-            base.model_output_tokens_max,
+            model_output_tokens,
         )?,
     };
     check_limits_together(&raw, &limits)?;
@@ -224,6 +233,22 @@ fn check_limits_together(raw: &RawLimits, limits: &Limits) -> Checked<()> {
         let message = format!("fuel for a match is `{whole}`, for one turn `{turn}`");
         return Err(Mistake::at(span(&raw.fuel_match, &raw.fuel_turn), message)
             .hint("a match needs at least the fuel of one turn".to_owned()));
+    }
+    let models = [
+        ("model_calls", limits.model_calls_max, limits.model_calls_turn_max, &raw.model_calls_turn),
+        (
+            "model_output_tokens",
+            limits.model_output_tokens_max,
+            limits.model_output_tokens_turn_max,
+            &raw.model_output_tokens_turn,
+        ),
+    ];
+    for (key, whole, turn, given) in models {
+        if turn > whole {
+            let message = format!("`{key}` of a match is `{whole}`, of one turn `{turn}`");
+            return Err(Mistake::at(span(given, given), message)
+                .hint(format!("leave `{key}_turn` out to allow a turn all of the match's")));
+        }
     }
     let reply_bytes = limits.talk_bytes_max.saturating_add(limits::REPLY_FRAME_BYTES);
     if limits.lifted_bytes_max < reply_bytes {
@@ -247,6 +272,7 @@ fn check_match_bytes(config: &TournamentConfig, limits_span: Range<usize>) -> Ch
         "a match could take `{bytes}` bytes of the log, a transcript has at most \
          `{MATCH_BYTES_MAX}`"
     );
-    let hint = "lower `talk_bytes`, `trace_bytes`, `host_calls`, `model_calls` or the turns";
+    let hint = "lower `talk_bytes`, `trace_bytes`, `host_calls`, `model_calls`, the tokens of \
+                models or the turns";
     Err(Mistake::at(limits_span, message).hint(hint.to_owned()))
 }

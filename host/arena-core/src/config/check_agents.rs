@@ -1,4 +1,4 @@
-//! Checks the `[[models]]` and `[[agents]]` tables of a tournament file.
+//! Checks the `[[agents]]` tables of a tournament file.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,9 @@ use crate::scenario::Brief;
 
 use super::check::Checked;
 use super::error::{Mistake, suggestion};
-use super::parse::{RawAgent, RawModel};
+use super::parse::RawAgent;
 use super::values::{check_length, check_name, check_path};
-use super::{AGENTS_MAX, AgentConfig, ComponentSource, MODELS_MAX, ModelConfig, ScheduleKind};
-
-pub(super) fn check_models(raw: Vec<Spanned<RawModel>>) -> Checked<Vec<ModelConfig>> {
-    let mut models = Vec::new();
-    let mut names = BTreeSet::new();
-    for given in raw {
-        if models.len() >= MODELS_MAX {
-            return Err(Mistake::at(given.span(), format!("more than `{MODELS_MAX}` models")));
-        }
-        let raw = given.into_inner();
-        let name = check_name(&raw.name)?;
-        if !names.insert(name.clone()) {
-            return Err(Mistake::at(raw.name.span(), format!("a second model named `{name}`")));
-        }
-        models.push(ModelConfig { name, script: check_path(&raw.script)? });
-    }
-    Ok(models)
-}
+use super::{AGENTS_MAX, AgentConfig, ComponentSource, ModelConfig, ScheduleKind};
 
 pub(super) fn check_agents(
     given: &Spanned<Vec<Spanned<RawAgent>>>,

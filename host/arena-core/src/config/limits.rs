@@ -5,10 +5,11 @@
 use std::ops::RangeInclusive;
 
 use crate::config::{HorizonConfig, RulesConfig};
+use crate::seat::TOP_TOKENS_MAX;
 
 /// Largest transcript of a match in bytes, with its header. Settings under which a match
 /// could be larger are refused.
-pub const MATCH_BYTES_MAX: u64 = 4 << 20;
+pub const MATCH_BYTES_MAX: u64 = 8 << 20;
 /// Longest reply of a language model in bytes, whatever its number of tokens.
 pub const MODEL_REPLY_BYTES_MAX: u64 = 16 << 10;
 /// Most values that an agent with the training interface may report in one match.
@@ -69,6 +70,10 @@ pub struct Limits {
     pub model_input_tokens_max: u32,
     /// Generated tokens in one match.
     pub model_output_tokens_max: u32,
+    /// Calls of language models in one turn. `begin` belongs to the seat's first turn.
+    pub model_calls_turn_max: u32,
+    /// Generated tokens in one turn.
+    pub model_output_tokens_turn_max: u32,
 }
 
 impl Default for Limits {
@@ -87,6 +92,8 @@ impl Default for Limits {
             model_calls_max: 64,
             model_input_tokens_max: 100_000,
             model_output_tokens_max: 10_000,
+            model_calls_turn_max: 64,
+            model_output_tokens_turn_max: 10_000,
         }
     }
 }
@@ -123,8 +130,12 @@ const TURN_BYTES: u64 = 32;
 const MOVE_BYTES: u64 = 6;
 /// Bytes of a recorded fuel figure.
 const FUEL_BYTES: u64 = 8;
-/// Bytes of one model call besides the reply, rounded up.
-const MODEL_CALL_BYTES: u64 = 128;
+/// Bytes of one model call besides its text and its tokens, rounded up.
+const MODEL_CALL_BYTES: u64 = 160;
+/// Bytes of a prompt's token.
+const INPUT_TOKEN_BYTES: u64 = 4;
+/// Bytes of a reply's token with its scores and those of the likeliest tokens.
+const OUTPUT_TOKEN_BYTES: u64 = 16 + 8 * TOP_TOKENS_MAX as u64;
 /// Bytes before any list or text.
 const LENGTH_BYTES: u64 = 4;
 
@@ -136,11 +147,18 @@ impl Limits {
             TURN_BYTES + u64::from(self.talk_bytes_max) + attempts * (MOVE_BYTES + FUEL_BYTES);
         // Each note costs a host call, and its length even where it is empty.
         let notes = u64::from(self.trace_bytes_max) + u64::from(self.host_calls_max) * LENGTH_BYTES;
-        let reply = MODEL_CALL_BYTES + MODEL_REPLY_BYTES_MAX;
-        let models = if shape.models { u64::from(self.model_calls_max) * reply } else { 0 };
+        let models = if shape.models { self.model_bytes_bound() } else { 0 };
         let metric = METRIC_NAME_BYTES_MAX + 2 * LENGTH_BYTES;
         let metrics = if shape.training { METRICS_MAX * metric } else { 0 };
         // A fault can leave one unfinished turn more than are delivered.
         FIXED_BYTES + (u64::from(shape.turn_limit) + 1) * turn + 2 * (notes + models + metrics)
+    }
+
+    /// Returns a bound on the bytes of one seat's model calls. A prompt that repeats nothing of the
+    /// one before is written down whole.
+    fn model_bytes_bound(&self) -> u64 {
+        u64::from(self.model_calls_max) * (MODEL_CALL_BYTES + MODEL_REPLY_BYTES_MAX)
+            + u64::from(self.model_input_tokens_max) * INPUT_TOKEN_BYTES
+            + u64::from(self.model_output_tokens_max) * OUTPUT_TOKEN_BYTES
     }
 }

@@ -10,13 +10,16 @@
 mod check;
 mod check_agents;
 mod check_catalog;
+mod check_models;
 mod error;
 pub mod limits;
+pub mod models;
 mod parse;
 mod values;
 
 pub use error::ConfigError;
 pub use limits::Limits;
+pub use models::{ModelConfig, ModelSource};
 pub use values::{is_name, is_origin};
 
 use crate::price::Price;
@@ -65,7 +68,7 @@ pub struct TournamentConfig {
     pub catalog: CatalogConfig,
     /// What a seat may use.
     pub limits: Limits,
-    /// Scripted language models that agents may be granted.
+    /// Language models that agents may be granted.
     pub models: Vec<ModelConfig>,
     /// Who plays, in announcement order.
     pub agents: Vec<AgentConfig>,
@@ -193,15 +196,6 @@ pub enum Split {
     Train,
     /// The test part.
     Test,
-}
-
-/// A language model that replies from a table: deterministic, for tests and dry runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelConfig {
-    /// The name that guests ask for.
-    pub name: String,
-    /// Path of the script, as the file gives it.
-    pub script: String,
 }
 
 /// One agent of a tournament file.

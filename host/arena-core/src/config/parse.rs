@@ -158,6 +158,8 @@ pub(super) struct RawLimits {
     pub(super) model_calls: Given<i128>,
     pub(super) model_input_tokens: Given<i128>,
     pub(super) model_output_tokens: Given<i128>,
+    pub(super) model_calls_turn: Given<i128>,
+    pub(super) model_output_tokens_turn: Given<i128>,
 }
 
 #[derive(Deserialize)]
@@ -177,7 +179,20 @@ pub(super) struct RawLog {
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub(super) struct RawModel {
     pub(super) name: Spanned<String>,
-    pub(super) script: Spanned<String>,
+    pub(super) script: Given<String>,
+    pub(super) weights: Given<String>,
+    pub(super) device: Given<String>,
+    pub(super) adapter: Given<String>,
+    pub(super) context: Given<i128>,
+    pub(super) cache_mib: Given<i128>,
+    pub(super) slots: Given<i128>,
+    pub(super) sha256: Given<String>,
+    pub(super) url: Given<String>,
+    pub(super) remote_model: Given<String>,
+    pub(super) key_env: Given<String>,
+    pub(super) timeout_seconds: Given<i128>,
+    pub(super) retries: Given<i128>,
+    pub(super) concurrency: Given<i128>,
 }
 
 #[derive(Deserialize)]

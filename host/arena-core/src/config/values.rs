@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use crate::catalog::PRICE_CENTS_MAX;
 use crate::entry::ORIGIN_BYTES_MAX;
+use crate::hexadecimal::unhex;
 use crate::price::Price;
 
 use super::check::Checked;
@@ -58,6 +59,14 @@ pub(super) fn check_origin(given: &Spanned<String>) -> Checked<String> {
          printable ASCII characters, no space and no `+`"
     );
     Err(Mistake::at(given.span(), message).hint(hint))
+}
+
+/// Reads a SHA-256.
+pub(super) fn check_digest(given: &Spanned<String>) -> Checked<[u8; 32]> {
+    unhex(given.get_ref()).ok_or_else(|| {
+        Mistake::at(given.span(), format!("`{}` is no SHA-256", given.get_ref()))
+            .hint("64 hexadecimal digits, in lower case".to_owned())
+    })
 }
 
 pub(super) fn check_length(given: &Spanned<String>, range: RangeInclusive<usize>) -> Checked<()> {
