@@ -1,0 +1,183 @@
+//! Measures products against the machine's ceilings and against the `gemm` crate.
+//!
+//! `cargo bench -p arena-kernels` prints, for the shapes of SmolLM2-135M: G/s, billions of
+//! floating-point operations a second (two a product) and of bytes of packed weights. A thread's
+//! own processor time is measured, so that other programs on the machine disturb little; the runs
+//! on several threads are measured by the clock. The best of several runs counts.
+//!
+//! Arguments pick formats by name (`Q4_1`), `threads=N`, `isa=NAME`.
+
+#![allow(clippy::print_stdout)]
+// The peer's function takes pointers.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use arena_kernels::context::Context;
+use arena_kernels::format::Format;
+use arena_kernels::isa::Isa;
+use arena_kernels::matrix::Matrix;
+
+/// Outputs and inputs of the stacked projections of a layer, and of the output head.
+const SHAPES: [(&str, usize, usize); 5] = [
+    ("q|k|v", 960, 576),
+    ("o", 576, 576),
+    ("gate|up", 3072, 576),
+    ("down", 576, 1536),
+    ("head", 49152, 576),
+];
+const ROWS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
+/// Runs of which the best counts.
+const RUNS: usize = 5;
+/// Floating-point operations of a run, at least.
+const RUN_OPERATIONS: f64 = 4e8;
+
+fn main() {
+    let mut formats = vec![];
+    let mut threads = 1;
+    let mut isa = Isa::best();
+    for argument in std::env::args().skip(1) {
+        if let Some(count) = argument.strip_prefix("threads=") {
+            threads = count.parse().expect("a number of threads");
+        } else if let Some(name) = argument.strip_prefix("isa=") {
+            isa = Isa::ALL.into_iter().find(|isa| isa.name() == name).expect("avx512 or so");
+        } else if let Some(format) = Format::ALL.iter().find(|f| f.name() == argument) {
+            formats.push(*format);
+        }
+    }
+    if formats.is_empty() {
+        formats = Format::ALL.to_vec();
+    }
+    let context = Context::new(NonZeroUsize::new(threads).expect("threads"), isa).expect("context");
+    println!("{} thread(s), {}", threads, isa.name());
+    println!("fused multiply-adds in registers, one thread: {:.1} Gflop/s", peak());
+    println!("reading memory, one thread: {:.1} GB/s", bandwidth());
+    for (name, rows, columns) in SHAPES {
+        println!("\n{name}: {rows} x {columns}          Gflop/s (GB/s of packed weights) for rows");
+        print!("{:>8}", "");
+        for m in ROWS {
+            print!("{m:>15}");
+        }
+        println!();
+        for format in &formats {
+            print!("{:>8}", format.name());
+            for m in ROWS {
+                let (flops, bytes) = product(&context, *format, rows, columns, m);
+                print!("{:>15}", format!("{flops:.1} ({bytes:.1})"));
+            }
+            println!();
+        }
+        print!("{:>8}", "gemm");
+        for m in ROWS {
+            print!("{:>15}", format!("{:.1}", peer(rows, columns, m, threads)));
+        }
+        println!();
+    }
+}
+
+/// Seconds that `work` takes, the best of [`RUNS`]: of this thread alone, or by the clock.
+fn seconds(threads: usize, times: usize, mut work: impl FnMut(usize)) -> f64 {
+    let now = |start: Instant| if threads == 1 { own() } else { start.elapsed().as_secs_f64() };
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        let from = now(start);
+        (0..times).for_each(&mut work);
+        best = best.min(now(start) - from);
+    }
+    best / times as f64
+}
+
+/// Processor time of this thread, in seconds, as Linux counts it.
+fn own() -> f64 {
+    let line = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let nanoseconds: u64 = line.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+    nanoseconds as f64 / 1e9
+}
+
+/// Operations a second of multiply-adds that wait for no memory, in billions.
+fn peak() -> f64 {
+    // A matrix that stays in the first-level cache, and rows that fill a tile.
+    let bytes = vec![0; 4 * 32 * 128];
+    let matrix = Matrix::new(&[(Format::F32, 32, &bytes)], 128).expect("sound");
+    let context = Context::new(NonZeroUsize::MIN, Isa::best()).expect("context");
+    let m = if Isa::best() == Isa::Avx512 { 12 } else { 6 };
+    let (x, mut y) = (vec![0.5; 128 * m], vec![0.0; 32 * m]);
+    let times = 20_000;
+    let seconds = seconds(1, times, |_| matrix.multiply(&context, black_box(&x), &mut y));
+    2.0 * 32.0 * 128.0 * m as f64 / seconds / 1e9
+}
+
+/// Bytes a second that one thread reads from memory, in billions.
+fn bandwidth() -> f64 {
+    let words = vec![1_u64; 32 << 20];
+    let seconds = seconds(1, 1, |_| {
+        let mut sums = [0_u64; 16];
+        for words in words.chunks_exact(16) {
+            for (sum, word) in sums.iter_mut().zip(words) {
+                *sum = sum.wrapping_add(*word);
+            }
+        }
+        black_box(sums);
+    });
+    8.0 * words.len() as f64 / seconds / 1e9
+}
+
+fn product(context: &Context, format: Format, rows: usize, columns: usize, m: usize) -> (f64, f64) {
+    let bytes = vec![0x11; format.row_bytes(columns).unwrap_or(0) * rows];
+    if bytes.is_empty() {
+        return (f64::NAN, f64::NAN);
+    }
+    let operations = 2.0 * (rows * columns * m) as f64;
+    let times = (RUN_OPERATIONS / operations).ceil() as usize;
+    // As many matrices as it takes to be read from memory, as the layers of a model are.
+    let matrix = || Matrix::new(&[(format, rows, &bytes)], columns).expect("sound");
+    let first = matrix();
+    let copies = (100_000_000 / first.byte_count()).clamp(1, times.min(60));
+    let matrices: Vec<Matrix> = (0..copies).map(|_| matrix()).collect();
+    let (x, mut y) = (vec![0.5; columns * m], vec![0.0; rows * m]);
+    let seconds = seconds(context.threads().get(), times, |time| {
+        matrices[time % copies].multiply(context, black_box(&x), &mut y);
+    });
+    (operations / seconds / 1e9, first.byte_count() as f64 / seconds / 1e9)
+}
+
+/// The same by the `gemm` crate, in f32.
+fn peer(rows: usize, columns: usize, m: usize, threads: usize) -> f64 {
+    let (x, mut y) = (vec![0.5_f32; columns * m], vec![0.0_f32; rows * m]);
+    let weights = vec![0.5_f32; rows * columns];
+    let operations = 2.0 * (rows * columns * m) as f64;
+    let times = (RUN_OPERATIONS / operations).ceil() as usize;
+    let (rows, columns) = (rows.cast_signed(), columns.cast_signed());
+    let seconds = seconds(1, times, |_| {
+        // SAFETY: the slices have the shapes that are named.
+        unsafe {
+            gemm::gemm(
+                m,
+                rows.cast_unsigned(),
+                columns.cast_unsigned(),
+                y.as_mut_ptr(),
+                1,
+                rows,
+                false,
+                x.as_ptr(),
+                1,
+                columns,
+                weights.as_ptr(),
+                1,
+                rows,
+                0.0_f32,
+                1.0_f32,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+        black_box(&y);
+    });
+    operations / seconds / 1e9 * threads as f64
+}

@@ -1,0 +1,326 @@
+//! Tiles of a product: a few rows of inputs by a few vectors of outputs, held in registers.
+//!
+//! Few rows read quantised weights once and dequantise them in registers. Many rows share a slab
+//! of dequantised weights, which stays in the cache. Both add the same products in the same order.
+//!
+//! Twin: `Matrix::multiply` in plain Rust.
+//!
+//! Not here: how work is divided among threads (`matrix`).
+
+// Tiles read and write through pointers: threads write different columns of the same rows.
+#![allow(unsafe_code, unsafe_op_in_unsafe_fn)]
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use crate::format::Format;
+use crate::pack::{BLOCK, PANEL_ROWS};
+use crate::simd::weights::{Bf16, F16, F32, Lanes, Q4_0, Q4_1, Q4K, Q6K, Q8_0, Weights};
+use crate::simd::{Kernel, Simd};
+
+/// Columns of a slab: with one row of tiles it fits in a first-level cache of 32 KiB.
+const SLAB_COLUMNS: usize = 256;
+const _: () = assert!(SLAB_COLUMNS.is_multiple_of(8 * BLOCK), "a slab has whole super-blocks");
+
+/// Most lanes of a vector.
+const LANES_MAX: usize = 16;
+
+/// Dequantised weights of a panel: `[SLAB_COLUMNS, PANEL_ROWS]`.
+#[repr(C, align(64))]
+struct Slab(MaybeUninit<[f32; SLAB_COLUMNS * PANEL_ROWS]>);
+
+/// Panels of one format, and rows of inputs to multiply them with.
+#[derive(Clone, Copy)]
+pub(crate) struct Panels {
+    pub format: Format,
+    /// The first panel.
+    pub panel: *const u8,
+    pub panel_bytes: usize,
+    /// Outputs: rows of the panels that are real, at most 32 a panel.
+    pub outputs: usize,
+    pub columns: usize,
+    pub inputs: Inputs,
+    /// Row 0 of the outputs, at the first output of the panels.
+    pub y: *mut f32,
+    pub y_stride: usize,
+}
+
+/// Rows of inputs.
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs {
+    pub x: *const f32,
+    pub stride: usize,
+    pub rows: usize,
+}
+
+impl Kernel for Panels {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        match self.format {
+            Format::F32 => multiply_panels::<S, F32>(&self),
+            Format::F16 => multiply_panels::<S, F16>(&self),
+            Format::Bf16 => multiply_panels::<S, Bf16>(&self),
+            Format::Q4_0 => multiply_panels::<S, Q4_0>(&self),
+            Format::Q4_1 => multiply_panels::<S, Q4_1>(&self),
+            Format::Q8_0 => multiply_panels::<S, Q8_0>(&self),
+            Format::Q4K => multiply_panels::<S, Q4K>(&self),
+            Format::Q6K => multiply_panels::<S, Q6K>(&self),
+        }
+    }
+}
+
+/// Columns that tiles go over: from a block on, and whether the sums begin with them.
+#[derive(Clone, Copy)]
+struct Span {
+    first_block: usize,
+    columns: usize,
+    begins: bool,
+}
+
+/// Multiplies the panels by all rows.
+unsafe fn multiply_panels<S: Simd, W: Weights>(panels: &Panels) {
+    if panels.inputs.rows <= S::TILE_ROWS_MAX {
+        let span = Span { first_block: 0, columns: panels.columns, begins: true };
+        tiles_of_panels::<S, W>(panels, span);
+        return;
+    }
+    for index in 0..panels.outputs.div_ceil(PANEL_ROWS) {
+        let panel = Panels {
+            panel: panels.panel.wrapping_add(index * panels.panel_bytes),
+            outputs: (panels.outputs - index * PANEL_ROWS).min(PANEL_ROWS),
+            y: panels.y.wrapping_add(index * PANEL_ROWS),
+            ..*panels
+        };
+        multiply_by_slabs::<S, W>(&panel);
+    }
+}
+
+/// Multiplies one panel by many rows, slab by slab.
+unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
+    let mut slab = Slab(MaybeUninit::uninit());
+    let slab = slab.0.as_mut_ptr().cast::<f32>();
+    let tiles = panel.inputs.rows.div_ceil(S::TILE_ROWS_MAX);
+    let mut start = 0;
+    while start < panel.columns {
+        let columns = (panel.columns - start).min(SLAB_COLUMNS);
+        let span = Span { first_block: start / BLOCK, columns, begins: start == 0 };
+        S::call(Fill::<W> { panel: panel.panel, span, slab, weights: PhantomData });
+        let span = Span { first_block: 0, ..span };
+        let mut row = 0;
+        for tile in 0..tiles {
+            let rows = (panel.inputs.rows - row).div_ceil(tiles - tile);
+            let x = panel.inputs.x.wrapping_add(row * panel.inputs.stride + start);
+            let inputs = Inputs { x, rows, ..panel.inputs };
+            let y = panel.y.wrapping_add(row * panel.y_stride);
+            let part = Panels { panel: slab.cast(), inputs, y, ..*panel };
+            tiles_of_panels::<S, F32>(&part, span);
+            row += rows;
+        }
+        start += columns;
+    }
+}
+
+/// Multiplies panels by the rows of one tile. `panels.inputs.x` is at the first column of the span.
+unsafe fn tiles_of_panels<S: Simd, W: Weights>(panels: &Panels, span: Span) {
+    let rows = panels.inputs.rows;
+    let lanes = panels.outputs.next_multiple_of(PANEL_ROWS);
+    let mut at = 0;
+    while at < panels.outputs {
+        let is_wide = 2 * rows <= S::TILE_ROWS_MAX && lanes - at >= 4 * S::LANES;
+        let tile = TileOf {
+            panel: panels.panel.wrapping_add(at / PANEL_ROWS * panels.panel_bytes),
+            panel_bytes: panels.panel_bytes,
+            lane: at % PANEL_ROWS,
+            outputs: panels.outputs - at,
+            span,
+            inputs: panels.inputs,
+            y: panels.y.wrapping_add(at),
+            y_stride: panels.y_stride,
+        };
+        if is_wide {
+            S::wide_tile::<W>(rows, tile);
+            at += 4 * S::LANES;
+        } else {
+            S::narrow_tile::<W>(rows, tile);
+            at += 2 * S::LANES;
+        }
+    }
+}
+
+/// What a tile multiplies.
+#[derive(Clone, Copy)]
+pub(crate) struct TileOf {
+    panel: *const u8,
+    panel_bytes: usize,
+    lane: usize,
+    outputs: usize,
+    span: Span,
+    inputs: Inputs,
+    y: *mut f32,
+    y_stride: usize,
+}
+
+/// A tile of `R` rows and `V` vectors.
+pub(crate) struct Tile<W, const R: usize, const V: usize> {
+    of: TileOf,
+    weights: PhantomData<W>,
+}
+
+impl<W, const R: usize, const V: usize> Tile<W, R, V> {
+    /// Makes a tile.
+    pub(crate) fn new(of: TileOf) -> Self {
+        Tile { of, weights: PhantomData }
+    }
+}
+
+impl<W: Weights, const R: usize, const V: usize> Kernel for Tile<W, R, V> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let TileOf { panel, panel_bytes, lane, span, inputs, .. } = self.of;
+        let lanes = Lanes::<V> { panel, panel_bytes, lane };
+        let mut sums = [[S::splat(0.0); V]; R];
+        if !span.begins {
+            self.load::<S>(&mut sums);
+        }
+        let mut x = inputs.x;
+        let end = span.first_block + span.columns / BLOCK;
+        for block in span.first_block..end {
+            let mut cursor = W::open::<S, V>(lanes, block);
+            for step in 0..7 {
+                for column in 0..4 {
+                    let at = x.wrapping_add(4 * step + column);
+                    let w = W::weights::<S, V, false>(&cursor, step, column);
+                    add_products::<S, R, V>(&mut sums, w, at, inputs.stride);
+                }
+                W::advance(&mut cursor, step);
+            }
+            for column in 0..4 {
+                let w = W::weights::<S, V, true>(&cursor, 7, column);
+                add_products::<S, R, V>(&mut sums, w, x.wrapping_add(28 + column), inputs.stride);
+            }
+            x = x.wrapping_add(BLOCK);
+        }
+        // Only formats whose blocks are single weights have columns left.
+        if !span.columns.is_multiple_of(BLOCK) {
+            let cursor = W::open::<S, V>(lanes, end);
+            for column in 0..span.columns % BLOCK {
+                let w = W::weights::<S, V, false>(&cursor, 0, column);
+                add_products::<S, R, V>(&mut sums, w, x.wrapping_add(column), inputs.stride);
+            }
+        }
+        self.store::<S>(&sums);
+    }
+}
+
+/// Adds the products of one column.
+#[inline(always)]
+unsafe fn add_products<S: Simd, const R: usize, const V: usize>(
+    sums: &mut [[S::Floats; V]; R],
+    weights: [S::Floats; V],
+    x: *const f32,
+    stride: usize,
+) {
+    for (r, sums) in sums.iter_mut().enumerate() {
+        let x = S::splat(*x.wrapping_add(r * stride));
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            *sum = S::fma(weight, x, *sum);
+        }
+    }
+}
+
+impl<W: Weights, const R: usize, const V: usize> Tile<W, R, V> {
+    /// Calls `each` with row, vector, and how many of its lanes are outputs.
+    #[inline(always)]
+    fn outputs<S: Simd>(&self, mut each: impl FnMut(usize, usize, usize)) {
+        for r in 0..R {
+            for v in 0..V {
+                each(r, v, self.of.outputs.saturating_sub(v * S::LANES).min(S::LANES));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(&self, sums: &mut [[S::Floats; V]; R]) {
+        self.outputs::<S>(|r, v, count| {
+            let from = self.of.y.wrapping_add(r * self.of.y_stride + v * S::LANES);
+            if count == S::LANES {
+                sums[r][v] = S::load(from);
+            } else {
+                let mut lanes = [0.0; LANES_MAX];
+                std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+                sums[r][v] = S::load(lanes.as_ptr());
+            }
+        });
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd>(&self, sums: &[[S::Floats; V]; R]) {
+        self.outputs::<S>(|r, v, count| {
+            let to = self.of.y.wrapping_add(r * self.of.y_stride + v * S::LANES);
+            if count == S::LANES {
+                S::store(to, sums[r][v]);
+            } else {
+                let mut lanes = [0.0; LANES_MAX];
+                S::store(lanes.as_mut_ptr(), sums[r][v]);
+                std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+            }
+        });
+    }
+}
+
+/// Dequantises a span of a panel into a slab.
+struct Fill<W> {
+    panel: *const u8,
+    span: Span,
+    slab: *mut f32,
+    weights: PhantomData<W>,
+}
+
+impl<W: Weights> Kernel for Fill<W> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let mut lane = 0;
+        while lane < PANEL_ROWS {
+            self.fill_lanes::<S>(lane);
+            lane += 2 * S::LANES;
+        }
+    }
+}
+
+impl<W: Weights> Fill<W> {
+    #[inline(always)]
+    unsafe fn fill_lanes<S: Simd>(&self, lane: usize) {
+        let lanes = Lanes::<2> { panel: self.panel, panel_bytes: 0, lane };
+        let mut to = self.slab.wrapping_add(lane);
+        let mut put = |weights: [S::Floats; 2]| {
+            S::store(to, weights[0]);
+            S::store(to.wrapping_add(S::LANES), weights[1]);
+            to = to.wrapping_add(PANEL_ROWS);
+        };
+        let end = self.span.first_block + self.span.columns / BLOCK;
+        for block in self.span.first_block..end {
+            let mut cursor = W::open::<S, 2>(lanes, block);
+            for step in 0..7 {
+                for column in 0..4 {
+                    put(W::weights::<S, 2, false>(&cursor, step, column));
+                }
+                W::advance(&mut cursor, step);
+            }
+            for column in 0..4 {
+                put(W::weights::<S, 2, true>(&cursor, 7, column));
+            }
+        }
+        if !self.span.columns.is_multiple_of(BLOCK) {
+            let cursor = W::open::<S, 2>(lanes, end);
+            for column in 0..self.span.columns % BLOCK {
+                put(W::weights::<S, 2, false>(&cursor, 0, column));
+            }
+        }
+    }
+}
