@@ -8,12 +8,16 @@
 //! Not here: the referee. Nothing that an agent does can reach its opponent except moves and talk.
 
 pub mod argument;
+pub mod attack;
 pub mod chat;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub mod component;
 pub mod game;
+pub mod grammar;
+pub mod haggler;
 pub mod learner;
+pub mod manner;
 pub mod math;
 pub mod negmas;
 pub mod params;
@@ -21,9 +25,11 @@ pub mod phrase;
 pub mod prompt;
 pub mod reply;
 pub mod rng;
+pub mod speaker;
 pub mod tactic;
 pub mod trace;
 pub mod view;
+pub mod wording;
 
 pub use game::{Agent, Belief, Brief, End, Event, Item, Move, Reply, Role, Turn};
 

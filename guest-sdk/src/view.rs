@@ -138,9 +138,14 @@ impl View {
 
     /// Returns the clock, from 0 on the first own turn to 1 on the last.
     pub fn clock(&self) -> f64 {
+        self.clock_at(self.turn_index)
+    }
+
+    /// Returns the clock at an own turn.
+    pub fn clock_at(&self, turn_index: u32) -> f64 {
         match self.turn_count {
             1 => 1.0,
-            count => f64::from(self.turn_index.min(count - 1)) / f64::from(count - 1),
+            count => f64::from(turn_index.min(count - 1)) / f64::from(count - 1),
         }
     }
 
@@ -179,6 +184,20 @@ impl View {
     /// the rules allow that.
     pub fn best_available(&self) -> Option<u32> {
         if self.any_offer_stands { self.best_heard() } else { self.standing() }
+    }
+
+    /// Returns every offer that may be accepted now, the best first, each price once.
+    pub fn available(&self) -> Vec<u32> {
+        if !self.any_offer_stands {
+            return self.standing().into_iter().collect();
+        }
+        let mut offers = self.theirs.clone();
+        offers.sort_unstable();
+        offers.dedup();
+        if self.role == Role::Seller {
+            offers.reverse();
+        }
+        offers
     }
 
     /// Returns whether a price is within the own reserve.
@@ -240,7 +259,10 @@ impl View {
 
     /// Offers a price, or the own reserve if the price is beyond it.
     pub fn offer(&mut self, cents: u32) -> Reply {
-        let cents = if self.affords(cents) { cents } else { self.reserve };
+        self.make_offer(if self.affords(cents) { cents } else { self.reserve })
+    }
+
+    fn make_offer(&mut self, cents: u32) -> Reply {
         if self.own.len() < OFFERS_MAX {
             self.own.push(cents);
         }
@@ -269,17 +291,33 @@ impl View {
     /// # Errors
     /// What is wrong with the move. Nothing has happened then.
     pub fn attempt(&mut self, action: Move) -> Result<Reply, Unsound> {
-        let price = match action {
-            Move::Offer(cents) => Some(cents),
-            Move::Accept(named) => Some(self.on_offer(named)?),
+        let price = self.price_of(action)?;
+        if price.is_some_and(|cents| !self.affords(cents)) {
+            return Err(Unsound::BeyondReserve);
+        }
+        self.attempt_unbounded(action)
+    }
+
+    /// Does the same for a move that may lie beyond the own reserve, which the host regulates.
+    ///
+    /// # Errors
+    /// What is illegal about the move. Nothing has happened then.
+    pub fn attempt_unbounded(&mut self, action: Move) -> Result<Reply, Unsound> {
+        self.price_of(action)?;
+        match action {
+            Move::Offer(cents) => Ok(self.make_offer(cents)),
+            Move::Accept(_) | Move::Reject | Move::Walk => Ok(self.make(action)),
+        }
+    }
+
+    /// Returns the price that a legal move would be held to, if it has one.
+    fn price_of(&self, action: Move) -> Result<Option<u32>, Unsound> {
+        match action {
+            Move::Offer(cents) => Ok(Some(cents)),
+            Move::Accept(named) => self.on_offer(named).map(Some),
             // Where the buyer has to open, it must not leave before that.
-            Move::Walk if self.heard_count == 0 => return Err(Unsound::TooEarly),
-            Move::Reject | Move::Walk => None,
-        };
-        match (action, price) {
-            (_, Some(cents)) if !self.affords(cents) => Err(Unsound::BeyondReserve),
-            (Move::Offer(cents), _) => Ok(self.offer(cents)),
-            _ => Ok(self.make(action)),
+            Move::Walk if self.heard_count == 0 => Err(Unsound::TooEarly),
+            Move::Reject | Move::Walk => Ok(None),
         }
     }
 

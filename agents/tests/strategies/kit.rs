@@ -13,7 +13,7 @@ pub fn start<A: Agent + 'static>(brief: &Brief) -> Box<dyn Agent> {
 }
 
 /// Every built-in strategy, sorted by name.
-pub const ALL: [(&str, Start); 19] = [
+pub const ALL: [(&str, Start); 22] = [
     ("bayesian", start::<bayesian::Bayesian>),
     ("begging", start::<begging::Begging>),
     ("boulware", start::<boulware::Boulware>),
@@ -24,9 +24,12 @@ pub const ALL: [(&str, Start); 19] = [
     ("injector", start::<injector::Injector>),
     ("insulting", start::<insulting::Insulting>),
     ("linear", start::<linear::Linear>),
-    ("llm-haggler", start::<llm_haggler::LlmHaggler>),
+    ("llm-buyer", start::<llm_buyer::LlmBuyer>),
+    ("llm-guarded", start::<llm_guarded::LlmGuarded>),
+    ("llm-seller", start::<llm_seller::LlmSeller>),
     ("micro", start::<micro::Micro>),
     ("nice-tit-for-tat", start::<nice_tit_for_tat::NiceTitForTat>),
+    ("og-narrator", start::<og_narrator::OgNarrator>),
     ("regulated-seller", start::<regulated_seller::RegulatedSeller>),
     ("split-the-difference", start::<split_the_difference::SplitTheDifference>),
     ("take-it-or-leave-it", start::<take_it_or_leave_it::TakeItOrLeaveIt>),
