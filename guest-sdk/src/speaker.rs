@@ -39,7 +39,7 @@ struct Conversation {
 impl Speaker {
     /// Begins a conversation with its first message. Takes the parameters `model` (the first that
     /// is granted unless named), `tokens` (most of one answer, 300), `temperature` (0 to 2),
-    /// `min_p` (least probability of a token as a share of the likeliest one's, 0) and `grammar`
+    /// `min_p` (least probability of a token as a share of the likeliest one's, 0.05) and `grammar`
     /// (`yes` binds answers by a grammar, which the model's host must support, `no` does not).
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Speaker {
     ) -> Result<Speaker, ParamError> {
         let max_tokens = params.count("tokens", 300, [1, 4_096])?;
         let temperature = params.number("temperature", temperature, [0.0, 2.0])?;
-        let min_p = params.number("min_p", 0.0, [0.0, 1.0])?;
+        let min_p = params.number("min_p", 0.05, [0.0, 1.0])?;
         let sampling = Sampling {
             max_tokens,
             temperature_milli: thousandths(temperature),

@@ -97,7 +97,7 @@ fn two_workers_write_the_same_log_as_one() {
 }
 
 #[test]
-fn nobody_faults_and_no_llm_haggler_tries_to_go_beyond_its_reserve() {
+fn nobody_faults_and_no_llm_tries_to_go_beyond_its_reserve() {
     for (name, role, record) in shipped().seats() {
         let place = format!("{name} in pair {}, leg {}", record.pair_index, record.leg);
         let bad = matches!(record.outcome, Outcome::Faulted { .. } | Outcome::Violated { .. });
@@ -113,7 +113,7 @@ fn model_calls_are_on_the_record_of_those_who_have_a_model_and_of_nobody_else() 
     let mut asked = 0;
     for (name, role, record) in shipped().seats() {
         let usage = &record.usage[role.index()];
-        if !["llm", "llm-short"].contains(&name) {
+        if !["llm", "llm-short", "guarded", "narrator"].contains(&name) {
             assert_eq!(usage.model_calls, [], "{name} asked");
             continue;
         }
@@ -225,7 +225,7 @@ fn small_tournament(folder: &Path, models: &[(&str, &str)], granted: &str) -> Pa
         text += &format!("[[models]]\nname = \"{name}\"\nscript = \"{name}.toml\"\n");
         std::fs::write(folder.join(format!("{name}.toml")), script).expect("a script");
     }
-    text += "[[agents]]\nname = \"llm\"\ncomponent = \"builtin:llm-haggler\"\n";
+    text += "[[agents]]\nname = \"llm\"\ncomponent = \"builtin:llm-buyer\"\n";
     text += &format!("models = {granted}\n");
     let file = folder.join("small-tournament.toml");
     std::fs::write(&file, text).expect("a tournament file");

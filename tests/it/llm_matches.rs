@@ -1,4 +1,4 @@
-//! Single matches of `llm-haggler` in a sandbox, with models that listen, end early or refuse.
+//! Single matches of `llm-buyer` in a sandbox, with models that listen, end early or refuse.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn scenario() -> Scenario {
     }
 }
 
-/// An `llm-haggler` and an opponent, ready to be seated.
+/// An `llm-buyer` and an opponent, ready to be seated.
 struct Table {
     sandbox: Sandbox,
     haggler: LoadedAgent,
@@ -47,11 +47,11 @@ struct Table {
 impl Table {
     fn new(limits: Limits, opponent: &str) -> Table {
         let sandbox = crate::kit::sandbox(limits);
-        let (haggler, opponent) = (load(&sandbox, "llm-haggler"), load(&sandbox, opponent));
+        let (haggler, opponent) = (load(&sandbox, "llm-buyer"), load(&sandbox, opponent));
         Table { sandbox, haggler, opponent, limits }
     }
 
-    /// Plays `llm-haggler`, which has the model, in that role. The parameters are its own and
+    /// Plays `llm-buyer`, which has the model, in that role. The parameters are its own and
     /// the opponent's.
     fn haggle(
         &self,
@@ -84,7 +84,7 @@ impl Table {
 /// The user messages of a conversation consist of nothing but these lines.
 fn is_ours(line: &str, other: Role) -> bool {
     let quoted = format!("The {other} says: ");
-    let deeds = ["offers $", "passes without a price."].map(|deed| format!("The {other} {deed}"));
+    let deeds = ["offers $", "waits."].map(|deed| format!("The {other} {deed}"));
     match line.strip_prefix(&quoted) {
         Some(words) => {
             let inside = words.strip_prefix('"').and_then(|words| words.strip_suffix('"'));
@@ -92,9 +92,9 @@ fn is_ours(line: &str, other: Role) -> bool {
         }
         None => {
             deeds.iter().any(|deed| line.starts_with(deed))
-                || line.starts_with("This is turn ") && line.ends_with(" Your three lines:")
+                || line.starts_with("Turn ") && line.ends_with(" Your three lines:")
+                || line.starts_with("You last offered $") && line.ends_with(" Your three lines:")
                 || line.starts_with("Your answer cannot be used: ")
-                || line.starts_with("In place of your last answer, $")
         }
     }
 }

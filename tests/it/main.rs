@@ -15,6 +15,7 @@ mod golden;
 mod hostile;
 mod hostile_logs;
 mod llm;
+mod llm_guarded;
 mod llm_matches;
 mod log_commands;
 mod model_failures;

@@ -34,7 +34,7 @@ const TEXT: &str = "name = \"failures\"\nseed = 5\nschedule = \"round-robin\"\n\
     [catalog]\nkind = \"uniform\"\nitems = 4\nlow = \"10\"\nhigh = \"110\"\n\
     [limits]\nmodel_calls = 8\n\
     [[models]]\nname = \"scripted\"\nscript = \"s.toml\"\n\
-    [[agents]]\nname = \"llm\"\ncomponent = \"builtin:llm-haggler\"\nmodels = [\"scripted\"]\n\
+    [[agents]]\nname = \"llm\"\ncomponent = \"builtin:llm-buyer\"\nmodels = [\"scripted\"]\n\
     [[agents]]\nname = \"linear\"\ncomponent = \"builtin:linear\"\n";
 
 struct Stage {
@@ -57,7 +57,7 @@ impl Stage {
             let component = arena_agents::find(name).expect("a built-in agent").component;
             sandbox.load(component).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
-        let agents = vec![load("llm-haggler"), load("linear")];
+        let agents = vec![load("llm-buyer"), load("linear")];
         let entries = config.agents.iter().zip(&agents).map(|(agent, loaded)| AgentEntry {
             name: agent.name.clone(),
             component_sha256: loaded.sha256(),

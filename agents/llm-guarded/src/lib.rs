@@ -76,7 +76,9 @@ impl LlmGuarded {
     }
 
     fn guard(&mut self, answer: &Answer, rule: u32) -> Reply {
-        trace::note(&format!("thought: {}", answer.thought));
+        if !answer.thought.is_empty() {
+            trace::note(&format!("thought: {}", answer.thought));
+        }
         let next = self.next(answer.action, rule);
         let reply = self.view.answer(next);
         if reply.action != answer.action {

@@ -569,6 +569,9 @@ fn every_shipped_tournament_file_loads_its_agents() {
         let (before, after) = text.split_once("[catalog]").unwrap();
         let (_, rest) = after.split_once("\n[").unwrap();
         let catalog = "[catalog]\nkind = \"synthetic\"\nitems = 1\n\n[";
+        // And a script in place of weights, which are not there.
+        let scripted = "script = \"scripted-llm.script.toml\"";
+        let rest = rest.replace("weights = \"smollm2\"\ncontext = 2_048", scripted);
         let rest = rest.replace("script = \"", &format!("script = \"{}/", folder.display()));
         place.write("one.toml", format!("{before}{catalog}{rest}"));
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();

@@ -32,7 +32,7 @@ pub const ROUND_TIME: u64 = 1_692_803_733;
 
 /// Agents with authors. The author's contribution also serves as the seed of the author's key.
 const AUTHORS: [(&str, &str, [u8; 32]); 2] =
-    [("random", "zero-intelligence", [0xa1; 32]), ("haggler", "llm-haggler", [0xb2; 32])];
+    [("random", "zero-intelligence", [0xa1; 32]), ("haggler", "llm-buyer", [0xb2; 32])];
 
 /// A model that speaks with an accent, and takes every second offer that it hears of.
 const SCRIPT: &str = r#"
@@ -79,7 +79,7 @@ submission = "random.submission"
 
 [[agents]]
 name = "haggler"
-component = "builtin:llm-haggler"
+component = "builtin:llm-buyer"
 submission = "haggler.submission"
 models = ["scripted"]
 
