@@ -80,7 +80,8 @@ def long_negotiation(index: int) -> list[tuple[str, str]]:
 def prompts() -> list[dict]:
     found = []
     for index in range(30):
-        turns = [0, 1, 2, 3, 4][index % 5]
+        # No product is met twice after as many turns.
+        turns = (index + index // len(PRODUCTS)) % 5
         found.append({"name": f"negotiation-{index:02}", "messages": negotiation(index, turns)})
     for index in range(4):
         found.append({"name": f"long-{index}", "messages": long_negotiation(index * 3 + 1)})
@@ -88,6 +89,8 @@ def prompts() -> list[dict]:
         found.append({"name": name, "messages": [("user", text)]})
     for name, text in TEXTS:
         found.append({"name": name, "text": text})
+    asked = {str(prompt.get("messages", prompt.get("text"))) for prompt in found}
+    assert len(asked) == len(found) == 56, len(asked)
     return found
 
 
