@@ -12,7 +12,9 @@ use arena_core::entry::TournamentId;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Regulation, Role, RuleSet};
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{
+    CallTokens, ModelCall, SampledToken, Sampling, TOP_TOKENS_MAX, TokenScore, Usage,
+};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use proptest::prelude::*;
@@ -65,6 +67,8 @@ lifted_bytes = 100
 model_calls = 11
 model_input_tokens = 12
 model_output_tokens = 13
+model_calls_turn = 10
+model_output_tokens_turn = 9
 
 [log]
 origin = "arena.example/2027-spring"
@@ -139,6 +143,8 @@ fn every_key_reaches_its_field() {
             model_calls_max: 11,
             model_input_tokens_max: 12,
             model_output_tokens_max: 13,
+            model_calls_turn_max: 10,
+            model_output_tokens_turn_max: 9,
         },
         models: vec![ModelConfig {
             name: "small".to_owned(),
@@ -211,6 +217,15 @@ fn heads_are_signed_at_multiples_of_whole_tiles() {
         assert!(is_origin(origin), "{origin}");
         assert_eq!(log(&format!("origin = '''{origin}'''")).origin.as_deref(), Some(origin));
     }
+}
+
+#[test]
+fn a_turn_may_use_all_that_a_match_may_of_models_unless_it_is_told_otherwise() {
+    let text = format!("{PLAIN}\n[limits]\nmodel_calls = 9\nmodel_output_tokens = 70\n");
+    let limits = parse(&text).limits;
+    assert_eq!((limits.model_calls_turn_max, limits.model_output_tokens_turn_max), (9, 70));
+    let limits = parse(&format!("{text}model_calls_turn = 2\n")).limits;
+    assert_eq!((limits.model_calls_turn_max, limits.model_output_tokens_turn_max), (2, 70));
 }
 
 #[test]
@@ -314,6 +329,16 @@ fn default_limits_fit_the_log_at_any_number_of_turns() {
     assert!(Limits::default().match_bytes_bound(shape) <= MATCH_BYTES_MAX);
 }
 
+fn token_of_scores() -> SampledToken {
+    let score = TokenScore { id: u32::MAX, logprob_micro: i32::MIN };
+    SampledToken {
+        id: u32::MAX,
+        logprob_micro: i32::MIN,
+        sampled_logprob_micro: i32::MIN,
+        top: vec![score; TOP_TOKENS_MAX],
+    }
+}
+
 /// The largest record that limits and shape allow.
 fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
     let price = Price(u32::MAX);
@@ -331,22 +356,29 @@ fn largest_match(limits: &Limits, shape: MatchShape) -> MatchRecord {
         act_index: 0,
         model: "m".repeat(NAME_BYTES_MAX),
         request_sha256: [0; 32],
+        sampling: Sampling::GREEDY,
+        is_grammar_bound: false,
         text: "r".repeat(MODEL_REPLY_BYTES_MAX as usize),
         finish_reason: 0,
         input_tokens: 0,
         output_tokens: 0,
         weight_milli: Some(1_000),
+        tokens: Some(CallTokens { reused: 0, prompt: vec![], output: vec![] }),
     };
     // Notes of one byte cost the most; empty ones fill the rest of the host calls.
     let mut trace = vec!["n".repeat(limits.trace_bytes_max as usize)];
     trace.resize(limits.host_calls_max as usize, String::new());
-    let calls = if shape.models { limits.model_calls_max as usize } else { 0 };
+    let mut calls = vec![call; if shape.models { limits.model_calls_max as usize } else { 0 }];
+    if let Some(tokens) = calls.first_mut().and_then(|call| call.tokens.as_mut()) {
+        tokens.prompt = vec![u32::MAX; limits.model_input_tokens_max as usize];
+        tokens.output = vec![token_of_scores(); limits.model_output_tokens_max as usize];
+    }
     let metric = ("m".repeat(METRIC_NAME_BYTES_MAX as usize), i32::MIN);
     let usage = |fuel_per_act| Usage {
         fuel_per_act,
         trace: trace.clone(),
         trace_cut: true,
-        model_calls: vec![call.clone(); calls],
+        model_calls: calls.clone(),
         metrics: vec![metric.clone(); if shape.training { METRICS_MAX as usize } else { 0 }],
     };
     MatchRecord {
@@ -376,12 +408,15 @@ proptest! {
         (turn_limit, retries) in (1_u32..30, 0_u32..5),
         (models, training) in any::<(bool, bool)>(),
         (talk, trace, host_calls, calls) in (0_u32..300, 0_u32..300, 1_u32..50, 0_u32..4),
+        (input, output) in (0_u32..5_000, 0_u32..500),
     ) {
         let limits = Limits {
             talk_bytes_max: talk,
             trace_bytes_max: trace,
             host_calls_max: host_calls,
             model_calls_max: calls,
+            model_input_tokens_max: input,
+            model_output_tokens_max: output,
             ..Limits::default()
         };
         let shape = MatchShape { turn_limit, retries, models, training };

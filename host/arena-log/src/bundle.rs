@@ -15,7 +15,7 @@ use crate::storage::{Buffered, Storage};
 /// Largest entry in bytes: what its length can say.
 pub const ENTRY_BYTES_MAX: usize = 65_535;
 /// Largest attachment in bytes.
-pub const ATTACHMENT_BYTES_MAX: usize = 4 << 20;
+pub const ATTACHMENT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of the length before an entry.
 pub(crate) const ENTRY_PREFIX_BYTES: u64 = 2;

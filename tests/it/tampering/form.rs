@@ -384,7 +384,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         expect: Expect::Fails {
             steps: "tree",
             what: "attachment/000.p/16: the bundle",
-            found: "its length is 4294967295 bytes, the most is 4194304",
+            found: "its length is 4294967295 bytes, the most is 8388608",
             wanted: "whole entries",
         },
     },

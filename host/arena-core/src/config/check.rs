@@ -186,11 +186,8 @@ fn check_horizon(given: &Spanned<RawHorizon>) -> Checked<HorizonConfig> {
 fn check_limits(raw: RawLimits) -> Checked<Limits> {
     let base = Limits::default();
     let model_calls = number_or(&raw.model_calls, limits::MODEL_CALLS, base.model_calls_max)?;
-    let model_output_tokens = number_or(
-        &raw.model_output_tokens,
-        limits::MODEL_TOKENS,
-        base.model_output_tokens_max,
-    )?;
+    let model_output_tokens =
+        number_or(&raw.model_output_tokens, limits::MODEL_TOKENS, base.model_output_tokens_max)?;
     let limits = Limits {
         fuel_start_max: number_or(&raw.fuel_start, limits::FUEL, base.fuel_start_max)?,
         fuel_turn_max: number_or(&raw.fuel_turn, limits::FUEL, base.fuel_turn_max)?,

@@ -157,6 +157,9 @@ impl Limits {
     /// Returns a bound on the bytes of one seat's model calls. A prompt that repeats nothing of the
     /// one before is written down whole.
     fn model_bytes_bound(&self) -> u64 {
+        if self.model_calls_max == 0 {
+            return 0;
+        }
         u64::from(self.model_calls_max) * (MODEL_CALL_BYTES + MODEL_REPLY_BYTES_MAX)
             + u64::from(self.model_input_tokens_max) * INPUT_TOKEN_BYTES
             + u64::from(self.model_output_tokens_max) * OUTPUT_TOKEN_BYTES

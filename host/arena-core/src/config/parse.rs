@@ -189,6 +189,7 @@ pub(super) struct RawModel {
     pub(super) sha256: Given<String>,
     pub(super) url: Given<String>,
     pub(super) remote_model: Given<String>,
+    pub(super) server: Given<String>,
     pub(super) key_env: Given<String>,
     pub(super) timeout_seconds: Given<i128>,
     pub(super) retries: Given<i128>,

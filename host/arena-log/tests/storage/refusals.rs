@@ -436,19 +436,19 @@ fn sizes_are_bounded_before_anything_is_taken_up() {
     assert!(matches!(error, LogError::Bundle { damage, .. } if damage == short), "{error}");
     let reopened = LogWriter::open(folder.path(), settings(256)).expect("it opens");
     let mut writer = reopened.resume_at(310).expect("it goes on");
-    let (long, huge) = (vec![0; 65_536], vec![0; (4 << 20) + 1]);
+    let (long, huge) = (vec![0; 65_536], vec![0; (8 << 20) + 1]);
     for (entry, attachment) in [(&long, &vec![]), (&vec![], &huge)] {
         let fine = Record { entry: b"fine", attachment: b"" };
         writer.append_all(&[fine, Record { entry, attachment }]).expect_err("it is too large");
         assert_eq!(writer.size(), 310, "nothing of the group was taken");
     }
-    let record = Record { entry: &long[..65_535], attachment: &huge[..4 << 20] };
+    let record = Record { entry: &long[..65_535], attachment: &huge[..8 << 20] };
     writer.append_all(&[record]).expect("the largest record is taken");
     writer.checkpoint().expect("a head");
     drop(writer);
     let mut reader = LogReader::open(folder.path(), Access::Owner).expect("it opens");
     let read = reader.get(310).expect("the largest record");
-    assert_eq!(read.attachment.map(<[u8]>::len), Some(4 << 20));
+    assert_eq!(read.attachment.map(<[u8]>::len), Some(8 << 20));
     reader.verify_tree().expect("all files agree");
 }
 
