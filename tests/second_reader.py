@@ -11,14 +11,13 @@ limits, ratings and tables are left to `arena audit`.
 import base64, hashlib, json, os, sys
 from fractions import Fraction
 
-ENTRY_BYTES_MAX, ATTACHMENT_BYTES_MAX, BLOB_BYTES_MAX = 65_535, 4 << 20, 16 << 20
+ENTRY_BYTES_MAX, ATTACHMENT_BYTES_MAX, BLOB_BYTES_MAX = 65_535, 8 << 20, 16 << 20
 
 def need(holds, what):
     if not holds:
         raise ValueError(what)
 
-def sha256(*parts):
-    return hashlib.sha256(b"".join(parts)).digest()
+def sha256(*parts): return hashlib.sha256(b"".join(parts)).digest()
 
 # Ed25519 (RFC 8032), strictly: canonical points of large order and a canonical S only.
 P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
@@ -30,8 +29,7 @@ def point(data):
     y, sign = int.from_bytes(data, "little") & (1 << 255) - 1, data[31] >> 7
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
-    if x * x % P != square:
-        x = x * pow(2, (P - 1) // 4, P) % P
+    x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
     if y >= P or x * x % P != square or (x == 0 and sign):
         return None
     x = x if x & 1 == sign else P - x
@@ -49,15 +47,13 @@ def times(n, p):
         total, p, n = add(total, p) if n & 1 else total, add(p, p), n >> 1
     return total
 
-def same(p, q):
-    return (p[0] * q[2] - q[0] * p[2]) % P == 0 == (p[1] * q[2] - q[1] * p[2]) % P
+def same(p, q): return (p[0] * q[2] - q[0] * p[2]) % P == 0 == (p[1] * q[2] - q[1] * p[2]) % P
 
 def ed25519_verifies(key, message, signature):
     a, r = point(key), point(signature[:32])
     s = int.from_bytes(signature[32:], "little")
-    if len(signature) != 64 or a is None or r is None or s >= ORDER:
-        return False
-    if any(same(times(8, p), times(0, p)) for p in (a, r)):
+    if len(signature) != 64 or a is None or r is None or s >= ORDER or any(
+            same(times(8, p), times(0, p)) for p in (a, r)):
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
     return same(times(s, point(BASE_Y.to_bytes(32, "little"))), add(r, times(k, a)))
@@ -141,7 +137,7 @@ def check_tree(folder, entries, root):
 class Reader:
     def __init__(self, data, kinds):
         self.data, self.at = data, 0
-        need(self.take(6) == b"ARNA\0\2", "does not start with `ARNA` and layout version 2")
+        need(self.take(6) == b"ARNA\0\3", "does not start with `ARNA` and layout version 3")
         self.kind = int.from_bytes(self.take(2), "big")
         need(self.kind in kinds, f"is of kind {self.kind}, not {' or '.join(map(str, kinds))}")
         self.value = kinds[self.kind](self)
@@ -152,7 +148,7 @@ class Reader:
         need(self.at <= len(self.data), "is cut short")
         return self.data[self.at - count : self.at]
 
-def number(count): return lambda r: int.from_bytes(r.take(count), "little")
+def number(count, **signed): return lambda r: int.from_bytes(r.take(count), "little", **signed)
 def raw(count): return lambda r: r.take(count).hex()
 def array(kind, count): return lambda r: [kind(r) for _ in range(count)]
 def many(kind): return lambda r: array(kind, U32(r))(r)
@@ -167,9 +163,9 @@ def enum(*variants):
         return {variant[0]: variant[1](r)} if isinstance(variant, tuple) else variant
     return take
 
-U8, U16, U32, U64 = number(1), number(2), number(4), number(8)
+U8, U16, U32, U64, I32 = number(1), number(2), number(4), number(8), number(4, signed=True)
 HASH, BOOL, TEXT = raw(32), enum(False, True), lambda r: r.take(U32(r)).decode()
-METRIC = lambda r: [TEXT(r), int.from_bytes(r.take(4), "little", signed=True)]
+METRIC, SCORE = lambda r: [TEXT(r), I32(r)], lambda r: [U32(r), I32(r)]
 ROLE, REASON = enum("buyer", "seller"), enum("model-provider", "host")
 FAULT = enum("trap", "fuel", "memory", "protocol", "illegal-move", "talk-too-long", "model-budget")
 MOVE = enum(("offer", U32), ("accept", option(U32)), "reject", "walk")
@@ -188,13 +184,17 @@ COMMITTED = struct(secret_commitment=HASH, contributions=many(HASH),
                    beacon=option(struct(chain=HASH, round=U64)))
 ANNOUNCEMENT = {256: struct(
     name=TEXT, config_toml=TEXT, draws=enum(("public-seed", U64), ("committed", COMMITTED)),
-    engine=TEXT, models=many(struct(name=TEXT, context_tokens=U32, sha256=HASH)),
+    engine=TEXT, models=many(struct(name=TEXT, context_tokens=U32, sha256=HASH, engine=TEXT)),
     agents=many(struct(name=TEXT, component_sha256=HASH, params=TEXT, submission=option(TEXT))),
     catalog_sha256=HASH, item_count=U32, pair_count=U64, checkpoint_every=U32)}
 TURN = struct(by=ROLE, refused=many(MOVE), action=MOVE, talk=TEXT,
               belief=option(struct(reserve=U32, spread=U32)))
-CALL = struct(act_index=U32, model=TEXT, request_sha256=HASH, text=TEXT, finish_reason=U8,
-              input_tokens=U32, output_tokens=U32, weight_milli=option(U32))
+SAMPLING = struct(temperature_milli=U32, top_k=U32, top_p_milli=U32, min_p_milli=U32)
+SAMPLED = struct(id=U32, logprob_micro=I32, sampled_logprob_micro=I32, top=many(SCORE))
+TOKENS = struct(reused=U32, prompt=many(U32), output=many(SAMPLED))
+CALL = struct(act_index=U32, model=TEXT, request_sha256=HASH, sampling=SAMPLING,
+              is_grammar_bound=BOOL, text=TEXT, finish_reason=U8, input_tokens=U32,
+              output_tokens=U32, weight_milli=option(U32), tokens=option(TOKENS))
 USAGE = struct(fuel_per_act=many(U64), trace=many(TEXT), trace_cut=BOOL, model_calls=many(CALL),
                metrics=many(METRIC))
 RECORD = struct(**PLACE, list_price=U32, budget=U32, cost=U32, opener=ROLE,

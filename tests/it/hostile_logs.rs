@@ -12,7 +12,9 @@ use arena_core::fault::Fault;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Role};
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{
+    CallTokens, ModelCall, SampledToken, Sampling, TokenScore, Usage,
+};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use arena_log::blobs::Visibility;
@@ -234,11 +236,31 @@ const FORGERIES: &[Forgery] = &[
             act_index: u32::MAX,
             model: EVIL.to_owned(),
             request_sha256: [0; 32],
+            sampling: Sampling {
+                temperature_milli: u32::MAX,
+                top_k: u32::MAX,
+                top_p_milli: u32::MAX,
+                min_p_milli: u32::MAX,
+            },
+            is_grammar_bound: true,
             text: EVIL.to_owned(),
             finish_reason: 255,
             input_tokens: u32::MAX,
             output_tokens: u32::MAX,
             weight_milli: Some(u32::MAX),
+            tokens: Some(CallTokens {
+                reused: u32::MAX,
+                prompt: vec![u32::MAX; 9],
+                output: vec![
+                    SampledToken {
+                        id: u32::MAX,
+                        logprob_micro: i32::MAX,
+                        sampled_logprob_micro: i32::MIN,
+                        top: vec![TokenScore { id: u32::MAX, logprob_micro: i32::MAX }; 9],
+                    };
+                    9
+                ],
+            }),
         }];
     }),
 ];

@@ -4,9 +4,13 @@
 //! reply. A record holds how many of those tokens come again, and the rest. There is exactly one
 //! way to write a prompt down: the number is as large as it can be.
 //!
+//! Also what holds of the scores of any reply, whatever the model.
+//!
 //! Not here: what tokens mean. Only their model's tokenizer knows that.
 
-use crate::seat::{CallTokens, ModelCall, SampledToken};
+use std::fmt;
+
+use crate::seat::{CallTokens, ModelCall, SampledToken, TOP_TOKENS_MAX};
 
 /// Writes a prompt and its reply down as the next call of `model` after `calls`.
 pub fn shorten(
@@ -71,10 +75,67 @@ fn collect(calls: &[ModelCall], mut number: usize, length: usize) -> Option<Vec<
     Some(ids)
 }
 
+/// What cannot be right about a reply's tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenFault {
+    /// The token's place in the reply, from 0.
+    pub place: usize,
+    /// What of it, for example `the logarithm of its probability`.
+    pub what: &'static str,
+    /// What it is.
+    pub found: i64,
+    /// The most that it may be.
+    pub most: i64,
+}
+
+impl fmt::Display for TokenFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TokenFault { place, what, found, most } = self;
+        write!(f, "of reply token {place}, {what} is `{found}`, at most `{most}`")
+    }
+}
+
+/// Checks what holds of the scores of any reply: no probability is above 1, the likeliest tokens
+/// are in order and distinct, and none that was sampled is likelier.
+///
+/// # Errors
+/// The first value that cannot be.
+pub fn check_scores(output: &[SampledToken]) -> Result<(), TokenFault> {
+    for (place, token) in output.iter().enumerate() {
+        let at_most = |what, found: i64, most: i64| match found <= most {
+            true => Ok(()),
+            false => Err(TokenFault { place, what, found, most }),
+        };
+        let logprob = "the logarithm of its probability in millionths";
+        let likeliest = token.top.first().map_or(0, |score| score.logprob_micro.into());
+        at_most("the number of likeliest tokens", token.top.len() as i64, TOP_TOKENS_MAX as i64)?;
+        at_most("the likeliest one's logarithm in millionths", likeliest, 0)?;
+        at_most(logprob, token.logprob_micro.into(), likeliest)?;
+        let sampled = "the logarithm of the probability that it was sampled with in millionths";
+        at_most(sampled, token.sampled_logprob_micro.into(), 0)?;
+        for (rank, score) in token.top.iter().enumerate() {
+            let next = token.top.get(rank + 1);
+            let next_micro = next.map_or(i64::from(i32::MIN), |next| next.logprob_micro.into());
+            at_most("the next likeliest one's", next_micro, score.logprob_micro.into())?;
+            let again = token.top[..rank].iter().filter(|other| other.id == score.id).count();
+            at_most("the repetitions of a likeliest token", again as i64, 0)?;
+            if score.id == token.id {
+                at_most(logprob, token.logprob_micro.into(), score.logprob_micro.into())?;
+                at_most(
+                    "its score as one of the likeliest",
+                    score.logprob_micro.into(),
+                    token.logprob_micro.into(),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seat::Sampling;
+    use crate::seat::{Sampling, TokenScore};
 
     fn call(model: &str, tokens: Option<CallTokens>) -> ModelCall {
         ModelCall {
@@ -82,6 +143,7 @@ mod tests {
             model: model.to_owned(),
             request_sha256: [0; 32],
             sampling: Sampling::GREEDY,
+            is_grammar_bound: false,
             text: String::new(),
             finish_reason: 0,
             input_tokens: 0,
@@ -149,5 +211,35 @@ mod tests {
         assert_eq!(prompt(&chain, 1), None);
         let short = [call("a", claim(0)), call("a", claim(2))];
         assert_eq!(prompt(&short, 1), None);
+    }
+
+    #[test]
+    fn scores_that_no_distribution_has_are_found() {
+        let score = |id, logprob_micro| TokenScore { id, logprob_micro };
+        let honest = SampledToken {
+            id: 7,
+            logprob_micro: -900,
+            sampled_logprob_micro: -100,
+            top: vec![score(3, -500), score(7, -900), score(1, -900)],
+        };
+        assert_eq!(check_scores(&[honest.clone(), written(&[1])[0].clone()]), Ok(()));
+        let lies: [(fn(&mut SampledToken), &str); 8] = [
+            (|t| t.top = vec![t.top[0]; 6], "the number of likeliest tokens is `6`, at most `5`"),
+            (|t| t.top[0].logprob_micro = 1, "the likeliest one's logarithm"),
+            (|t| t.logprob_micro = -400, "in millionths is `-400`, at most `-500`"),
+            (|t| t.top.swap(0, 1), "in millionths is `-900`"),
+            (|t| t.top[2].logprob_micro = -899, "the next likeliest one's is `-899`"),
+            (|t| t.top[2].id = 3, "the repetitions of a likeliest token is `1`, at most `0`"),
+            (|t| t.logprob_micro = -901, "its score as one of the likeliest is `-900`"),
+            (|t| t.sampled_logprob_micro = 1, "that it was sampled with in millionths is `1`"),
+        ];
+        for (lie, says) in lies {
+            let mut token = honest.clone();
+            lie(&mut token);
+            let found = check_scores(&[honest.clone(), token]).map_err(|fault| fault.to_string());
+            let error = found.expect_err(says);
+            assert!(error.starts_with("of reply token 1, "), "{error}");
+            assert!(error.contains(says) || says == "in millionths is `-900`", "{error}: {says}");
+        }
     }
 }

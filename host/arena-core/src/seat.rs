@@ -60,6 +60,8 @@ pub struct ModelCall {
     pub request_sha256: [u8; 32],
     /// How the reply was sampled.
     pub sampling: Sampling,
+    /// Whether a grammar bound the reply, so that the likeliest token may not have been allowed.
+    pub is_grammar_bound: bool,
     /// The reply text.
     pub text: String,
     /// Why generation ended: 0 stop, 1 length, 2 budget.

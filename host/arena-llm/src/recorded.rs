@@ -12,9 +12,7 @@ use std::sync::Arc;
 use arena_core::dialogue;
 use arena_core::seat::ModelCall;
 
-use crate::model::{
-    Completion, FinishReason, LanguageModel, ModelError, ModelInfo, ReplyTokens,
-};
+use crate::model::{Completion, FinishReason, LanguageModel, ModelError, ModelInfo, ReplyTokens};
 use crate::request::Request;
 
 /// One model of one seat of one match, as recorded.
@@ -98,6 +96,7 @@ mod tests {
             model: model.to_owned(),
             request_sha256: request.sha256(),
             sampling: request.sampling,
+            is_grammar_bound: request.grammar.is_some(),
             text: "well".to_owned(),
             finish_reason,
             input_tokens: 3,
@@ -137,12 +136,8 @@ mod tests {
 
     #[test]
     fn tokens_come_back_whole_although_each_call_holds_what_it_adds() {
-        let written = |id| SampledToken {
-            id,
-            logprob_micro: -5,
-            sampled_logprob_micro: -3,
-            top: vec![],
-        };
+        let written =
+            |id| SampledToken { id, logprob_micro: -5, sampled_logprob_micro: -3, top: vec![] };
         let (first, second) = (request("one", 0), request("two", 1));
         let tokens = |reused, prompt| CallTokens { reused, prompt, output: vec![written(9)] };
         let calls = [

@@ -18,7 +18,7 @@ use arena_core::hexadecimal::hex;
 use arena_core::rules::Rules;
 use arena_core::schedule::Schedule;
 use arena_core::seed::Root;
-use arena_llm::model::LanguageModel;
+use arena_llm::model::{LanguageModel, ModelInfo};
 use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
 use sha2::{Digest, Sha256};
 
@@ -195,8 +195,8 @@ fn announce_draws(
 }
 
 fn announce_model(model: &dyn LanguageModel) -> ModelEntry {
-    let info = model.info();
-    ModelEntry { name: info.name, context_tokens: info.context_tokens, sha256: info.sha256 }
+    let ModelInfo { name, context_tokens, sha256, engine } = model.info();
+    ModelEntry { name, context_tokens, sha256, engine }
 }
 
 fn announce_agents(config: &TournamentConfig, entrants: &[Entrant]) -> Vec<AgentEntry> {

@@ -229,8 +229,8 @@ fn load(
 }
 
 fn info(model: &ModelEntry) -> ModelInfo {
-    let ModelEntry { name, context_tokens, sha256 } = model.clone();
-    ModelInfo { name, context_tokens, sha256 }
+    let ModelEntry { name, context_tokens, sha256, engine } = model.clone();
+    ModelInfo { name, context_tokens, sha256, engine }
 }
 
 fn blob(reader: &LogReader, hash: [u8; 32], bytes_max: u64) -> Result<Vec<u8>, CliError> {

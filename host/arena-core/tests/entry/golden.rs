@@ -24,7 +24,7 @@ use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord, VoidRecord};
 use arena_core::rules::{Rules, replay};
 use arena_core::scenario::{Horizon, Role};
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{CallTokens, ModelCall, SampledToken, Sampling, TokenScore, Usage};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use borsh::BorshSerialize;
@@ -106,6 +106,7 @@ fn announcement() -> Announcement {
             name: "small".to_owned(),
             context_tokens: 4_096,
             sha256: [0x33; 32],
+            engine: "device=cpu\n".to_owned(),
         }],
         agents: vec![
             agent("boulware", 0xaa, "e = 0.2", None),
@@ -146,16 +147,7 @@ fn record() -> MatchRecord {
         fuel_per_act: vec![1_000, 1 << 40, 7],
         trace: vec!["hm".to_owned()],
         trace_cut: true,
-        model_calls: vec![ModelCall {
-            act_index: 1,
-            model: "small".to_owned(),
-            request_sha256: [0xdd; 32],
-            text: "Offer 500".to_owned(),
-            finish_reason: 2,
-            input_tokens: 30,
-            output_tokens: 2,
-            weight_milli: Some(500),
-        }],
+        model_calls: model_calls(),
         metrics: vec![("margin".to_owned(), -250)],
     };
     MatchRecord {
@@ -175,6 +167,54 @@ fn record() -> MatchRecord {
         outcome: Outcome::Faulted { by: Role::Seller, fault: Fault::IllegalMove },
         usage: [buyer, Usage::default()],
     }
+}
+
+/// The second call's prompt begins with all of the first call's.
+fn model_calls() -> Vec<ModelCall> {
+    let token = |id, logprob_micro, top: &[(u32, i32)]| SampledToken {
+        id,
+        logprob_micro,
+        sampled_logprob_micro: -1,
+        top: top.iter().map(|&(id, logprob_micro)| TokenScore { id, logprob_micro }).collect(),
+    };
+    let first = CallTokens {
+        reused: 0,
+        prompt: vec![1, 40_000, 2],
+        output: vec![token(500, -250_000, &[(500, -250_000), (7, -1_750_000)]), token(2, -9, &[])],
+    };
+    let second =
+        CallTokens { reused: 5, prompt: vec![3], output: vec![token(9, -20_000_000, &[])] };
+    let call = ModelCall {
+        act_index: 1,
+        model: "small".to_owned(),
+        request_sha256: [0xdd; 32],
+        sampling: Sampling { temperature_milli: 700, top_k: 40, top_p_milli: 950, min_p_milli: 50 },
+        is_grammar_bound: true,
+        text: "Offer 500".to_owned(),
+        finish_reason: 0,
+        input_tokens: 3,
+        output_tokens: 2,
+        weight_milli: Some(500),
+        tokens: Some(first),
+    };
+    vec![
+        call.clone(),
+        ModelCall {
+            request_sha256: [0xde; 32],
+            finish_reason: 2,
+            input_tokens: 6,
+            output_tokens: 1,
+            tokens: Some(second),
+            ..call.clone()
+        },
+        ModelCall {
+            sampling: Sampling::GREEDY,
+            is_grammar_bound: false,
+            weight_milli: None,
+            tokens: None,
+            ..call
+        },
+    ]
 }
 
 fn turns() -> Vec<TurnRecord> {
@@ -292,8 +332,9 @@ fn what_is_not_an_entry_is_refused_with_its_reason() {
     assert_eq!(Entry::decode(&close[..7]), Err(EnvelopeError::Magic));
     assert_eq!(changed(0, b'a'), Err(EnvelopeError::Magic));
     assert_eq!(changed(5, 1), Err(EnvelopeError::Version { found: 1 }));
-    assert_eq!(changed(5, 3), Err(EnvelopeError::Version { found: 3 }));
-    assert_eq!(changed(4, 1), Err(EnvelopeError::Version { found: 258 }));
+    assert_eq!(changed(5, 2), Err(EnvelopeError::Version { found: 2 }));
+    assert_eq!(changed(5, 4), Err(EnvelopeError::Version { found: 4 }));
+    assert_eq!(changed(4, 1), Err(EnvelopeError::Version { found: 259 }));
     assert_eq!(changed(7, 0), Err(EnvelopeError::Kind { found: 0 }));
     assert_eq!(changed(7, 7), Err(EnvelopeError::Kind { found: 7 }));
     let longer = [&close[..], &[0]].concat();

@@ -12,7 +12,7 @@ use arena_core::fault::{Fault, VoidReason};
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord, VoidRecord};
 use arena_core::scenario::{Horizon, Role};
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{CallTokens, ModelCall, SampledToken, Sampling, TokenScore, Usage};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use proptest::collection::vec;
@@ -55,20 +55,55 @@ fn turn() -> impl Strategy<Value = TurnRecord> {
     )
 }
 
+fn sampled_token() -> impl Strategy<Value = SampledToken> {
+    let top = vec(any::<(u32, i32)>(), 0..6);
+    (any::<(u32, i32, i32)>(), top).prop_map(|(numbers, top)| {
+        let (id, logprob_micro, sampled_logprob_micro) = numbers;
+        let score = |(id, logprob_micro)| TokenScore { id, logprob_micro };
+        let top = top.into_iter().map(score).collect();
+        SampledToken { id, logprob_micro, sampled_logprob_micro, top }
+    })
+}
+
+fn call_tokens() -> impl Strategy<Value = CallTokens> {
+    (any::<u32>(), vec(any::<u32>(), 0..4), vec(sampled_token(), 0..3))
+        .prop_map(|(reused, prompt, output)| CallTokens { reused, prompt, output })
+}
+
+fn sampling() -> impl Strategy<Value = Sampling> {
+    any::<[u32; 4]>().prop_map(|[temperature_milli, top_k, top_p_milli, min_p_milli]| Sampling {
+        temperature_milli,
+        top_k,
+        top_p_milli,
+        min_p_milli,
+    })
+}
+
 fn model_call() -> impl Strategy<Value = ModelCall> {
-    let numbers = any::<(u32, u8, u32, u32, Option<u32>)>();
-    (numbers, any::<String>(), any::<[u8; 32]>(), any::<String>()).prop_map(
-        |(numbers, model, request_sha256, text)| {
-            let (act_index, finish_reason, input_tokens, output_tokens, weight_milli) = numbers;
+    let numbers = any::<(u32, u8, u32, u32, Option<u32>, bool)>();
+    let tokens = (sampling(), option::of(call_tokens()));
+    (numbers, any::<String>(), any::<[u8; 32]>(), any::<String>(), tokens).prop_map(
+        |(numbers, model, request_sha256, text, (sampling, tokens))| {
+            let (
+                act_index,
+                finish_reason,
+                input_tokens,
+                output_tokens,
+                weight_milli,
+                is_grammar_bound,
+            ) = numbers;
             ModelCall {
                 act_index,
                 model,
                 request_sha256,
+                sampling,
+                is_grammar_bound,
                 text,
                 finish_reason,
                 input_tokens,
                 output_tokens,
                 weight_milli,
+                tokens,
             }
         },
     )
@@ -137,8 +172,14 @@ fn announcement() -> impl Strategy<Value = Announcement> {
             submission,
         },
     );
-    let model = any::<(String, u32, [u8; 32])>()
-        .prop_map(|(name, context_tokens, sha256)| ModelEntry { name, context_tokens, sha256 });
+    let model = any::<(String, u32, [u8; 32], String)>().prop_map(
+        |(name, context_tokens, sha256, engine)| ModelEntry {
+            name,
+            context_tokens,
+            sha256,
+            engine,
+        },
+    );
     let lists = (vec(agent, 0..3), vec(model, 0..3));
     let numbers = any::<(u32, u64, u32)>();
     (any::<[String; 3]>(), draws(), numbers, lists, any::<[u8; 32]>()).prop_map(

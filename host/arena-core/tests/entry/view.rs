@@ -7,7 +7,7 @@ use arena_core::entry::Entry;
 use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::Role;
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{CallTokens, ModelCall, Sampling, Usage};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use serde_json::{Value, json};
@@ -198,5 +198,34 @@ fn model_call(call: &ModelCall) -> Value {
         "input_tokens": call.input_tokens,
         "output_tokens": call.output_tokens,
         "weight_milli": call.weight_milli,
+        "sampling": sampling(&call.sampling),
+        "is_grammar_bound": call.is_grammar_bound,
+        "tokens": call.tokens.as_ref().map(call_tokens),
+    })
+}
+
+fn sampling(sampling: &Sampling) -> Value {
+    json!({
+        "temperature_milli": sampling.temperature_milli,
+        "top_k": sampling.top_k,
+        "top_p_milli": sampling.top_p_milli,
+        "min_p_milli": sampling.min_p_milli,
+    })
+}
+
+fn call_tokens(tokens: &CallTokens) -> Value {
+    let output = tokens.output.iter().map(|token| {
+        let top = token.top.iter().map(|score| json!([score.id, score.logprob_micro]));
+        json!({
+            "id": token.id,
+            "logprob_micro": token.logprob_micro,
+            "sampled_logprob_micro": token.sampled_logprob_micro,
+            "top": top.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "reused": tokens.reused,
+        "prompt": tokens.prompt,
+        "output": output.collect::<Vec<_>>(),
     })
 }

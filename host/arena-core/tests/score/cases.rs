@@ -3,7 +3,7 @@ use arena_core::record::Outcome;
 use arena_core::scenario::Role;
 use arena_core::score::numbers::Leak;
 use arena_core::score::{Attempts, Prospect, reward};
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{ModelCall, Sampling, Usage};
 use arena_core::turn::{Belief, Move};
 
 use crate::notation::{deal, dollars, record, seats};
@@ -242,11 +242,14 @@ fn what_a_seat_used_is_added_up() {
         act_index: 0,
         model: "m".to_owned(),
         request_sha256: [0; 32],
+        sampling: Sampling::GREEDY,
+        is_grammar_bound: false,
         text: String::new(),
         finish_reason: 0,
         input_tokens,
         output_tokens,
         weight_milli: None,
+        tokens: None,
     };
     played.usage[1] = Usage {
         fuel_per_act: vec![u64::MAX, 5],

@@ -4,7 +4,7 @@
 use arena_core::fault::{Fault, SeatError};
 use arena_core::price::Price;
 use arena_core::scenario::{Brief, Role};
-use arena_core::seat::{ModelCall, Seat, Usage};
+use arena_core::seat::{ModelCall, Sampling, Seat, Usage};
 use arena_core::turn::{Belief, End, Event, Move, Reply};
 
 /// Longest talk that the tests' tournaments allow.
@@ -87,11 +87,14 @@ fn call(act_index: u32) -> ModelCall {
         act_index,
         model: "table".to_owned(),
         request_sha256: [9; 32],
+        sampling: Sampling::GREEDY,
+        is_grammar_bound: false,
         text: "a reply".to_owned(),
         finish_reason: 0,
         input_tokens: 3,
         output_tokens: 2,
         weight_milli: None,
+        tokens: None,
     }
 }
 

@@ -104,7 +104,12 @@ const COMMITTED: CommittedDraws =
     CommittedDraws { secret_commitment: [0; 32], contributions: Vec::new(), beacon: None };
 
 fn model() -> ModelEntry {
-    ModelEntry { name: "table".to_owned(), context_tokens: 1, sha256: [0; 32] }
+    ModelEntry {
+        name: "table".to_owned(),
+        context_tokens: 1,
+        sha256: [0; 32],
+        engine: String::new(),
+    }
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn model(model: &ModelEntry) -> Value {
         "name": model.name,
         "context_tokens": model.context_tokens,
         "sha256": hex(&model.sha256),
+        "engine": model.engine,
     })
 }
 

@@ -4,7 +4,7 @@ use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::Role;
 use arena_core::score;
-use arena_core::seat::Usage;
+use arena_core::seat::{CallTokens, Sampling, Usage};
 use arena_core::turn::Move;
 use serde_json::{Value, json};
 
@@ -76,17 +76,42 @@ pub fn outcome(outcome: Outcome) -> Value {
     }
 }
 
+fn sampling(sampling: &Sampling) -> Value {
+    let bounds = sampling.bounds();
+    bounds.into_iter().map(|(name, value, _)| (name.replace('-', "_"), json!(value))).collect()
+}
+
+fn tokens(tokens: &CallTokens) -> Value {
+    let output = tokens.output.iter().map(|token| {
+        let top = token.top.iter().map(|score| json!([score.id, score.logprob_micro]));
+        json!({
+            "id": token.id,
+            "logprob_micro": token.logprob_micro,
+            "sampled_logprob_micro": token.sampled_logprob_micro,
+            "top": top.collect::<Vec<Value>>(),
+        })
+    });
+    json!({
+        "reused": tokens.reused,
+        "prompt": tokens.prompt,
+        "output": output.collect::<Vec<Value>>(),
+    })
+}
+
 fn usage(usage: &Usage) -> Value {
     let calls = usage.model_calls.iter().map(|call| {
         json!({
             "act_index": call.act_index,
             "model": call.model,
             "request_sha256": hex(&call.request_sha256),
+            "sampling": sampling(&call.sampling),
+            "is_grammar_bound": call.is_grammar_bound,
             "text": call.text,
             "finish_reason": call.finish_reason,
             "input_tokens": call.input_tokens,
             "output_tokens": call.output_tokens,
             "weight_milli": call.weight_milli,
+            "tokens": call.tokens.as_ref().map(tokens),
         })
     });
     let metrics = usage.metrics.iter();
