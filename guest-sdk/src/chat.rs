@@ -23,16 +23,31 @@ pub struct Sampling {
     pub max_tokens: u32,
     /// Temperature in thousandths; 0 always takes the likeliest token.
     pub temperature_milli: u32,
+    /// How many of the likeliest tokens are sampled from; 0 leaves none out.
+    pub top_k: u32,
     /// Nucleus size in thousandths; 1000 leaves nothing out.
     pub top_p_milli: u32,
+    /// Least probability of a token, in thousandths of the likeliest one's; 0 leaves none out.
+    pub min_p_milli: u32,
     /// The reply ends before any of these.
     pub stop: Vec<String>,
+    /// What the reply must be, in Lark as `llguidance` reads it: at most 4,096 bytes. A model
+    /// that cannot be held to a grammar refuses it.
+    pub grammar: Option<String>,
 }
 
 impl Default for Sampling {
-    /// Temperature 0.7, at most 300 tokens.
+    /// Temperature 0.7, nothing cut, at most 300 tokens.
     fn default() -> Sampling {
-        Sampling { max_tokens: 300, temperature_milli: 700, top_p_milli: 1_000, stop: Vec::new() }
+        Sampling {
+            max_tokens: 300,
+            temperature_milli: 700,
+            top_k: 0,
+            top_p_milli: 1_000,
+            min_p_milli: 0,
+            stop: Vec::new(),
+            grammar: None,
+        }
     }
 }
 
@@ -71,7 +86,7 @@ pub struct ModelInfo {
     pub context_tokens: u32,
 }
 
-/// What is left to this seat.
+/// What is left to this seat now: the less of what the turn and the match leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remaining {
     /// Completions.
@@ -87,9 +102,10 @@ pub struct Remaining {
 pub enum ChatError {
     /// This seat was not granted a model of that name.
     ModelNotSupported,
-    /// The request cannot be served as it stands.
+    /// The request cannot be served as it stands, for example because the conversation has more
+    /// tokens than are left.
     InvalidInput(String),
-    /// Nothing is left.
+    /// Nothing is left for this turn or this match.
     BudgetExhausted,
     /// There is no host, or its provider is down.
     Unavailable,
@@ -151,8 +167,11 @@ mod hosted {
             let params = wire::Params {
                 max_tokens: sampling.max_tokens,
                 temperature_milli: sampling.temperature_milli,
+                top_k: sampling.top_k,
                 top_p_milli: sampling.top_p_milli,
+                min_p_milli: sampling.min_p_milli,
                 stop: sampling.stop.clone(),
+                grammar: sampling.grammar.clone(),
             };
             let completion = self.0.complete(&params).map_err(error)?;
             Ok(Completion {

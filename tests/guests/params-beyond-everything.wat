@@ -3,13 +3,14 @@
 (import "arena:negotiation/inference@0.1.0" "[static]chat.open"
   (func $open (param i32 i32 i32)))
 (import "arena:negotiation/inference@0.1.0" "[method]chat.complete"
-  (func $complete (param i32 i32 i32 i32 i32 i32 i32)))
+  (func $complete (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
 (import "arena:negotiation/inference@0.1.0" "[resource-drop]chat"
   (func $drop_chat (param i32)))
 (data (i32.const 2048) "echo")
 (func (export "act") (param i32 i32) (result i32)
   (call $open (i32.const 2048) (i32.const 4) (i32.const 3072))
   (call $complete (i32.load (i32.const 3076)) (i32.const -1) (i32.const -1) (i32.const -1)
-    (i32.const 0) (i32.const 0) (i32.const 3328))
+    (i32.const -1) (i32.const -1) (i32.const 0) (i32.const 0)
+    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 3328))
   (call $drop_chat (i32.load (i32.const 3076)))
   (call $reject))

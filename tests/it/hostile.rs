@@ -35,6 +35,8 @@ pub fn small_limits() -> Limits {
         model_calls_max: 4,
         model_input_tokens_max: 1_000,
         model_output_tokens_max: 100,
+        model_calls_turn_max: 3,
+        model_output_tokens_turn_max: 60,
     }
 }
 

@@ -1,12 +1,22 @@
-//! What one seat may still spend on language models in one match.
+//! What one seat may still spend on language models in one match and in one turn.
 //!
-//! A call is asked for with [`Allowance::admit`], made by the caller, and paid for with
-//! [`Allowance::settle`]. A call that fails costs nothing.
+//! [`Allowance::ask`] is the only way from a seat to a model: it refuses before the model is asked,
+//! checks what comes back, and charges for it. A call that fails costs nothing.
+//!
+//! Records hold replies and no refusals, so every refusal here follows from what was replied before
+//! or reads as [`Refusal::Prompt`] does: a match executed again from its record, with no model and
+//! no tokenizer, is refused the same requests in the same words.
+//!
+//! Not here: who may ask which model (`arena-sandbox`).
 
 use arena_core::config::Limits;
 
-use crate::model::{Completion, FinishReason, ModelError};
+use crate::model::{Completion, FinishReason, LanguageModel, ModelError};
 use crate::request::Request;
+
+/// The tokens that a message, and the prompt as a whole, may need besides one for each byte, where
+/// a model cannot count its prompts: role marks, and what a template adds.
+pub const FRAME_TOKENS: u32 = 32;
 
 /// Calls and tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,172 +29,148 @@ pub struct Budget {
     pub output_tokens: u32,
 }
 
-impl Budget {
-    /// Returns what a seat may spend in one match.
-    pub fn of(limits: &Limits) -> Budget {
-        Budget {
-            calls: limits.model_calls_max,
-            input_tokens: limits.model_input_tokens_max,
-            output_tokens: limits.model_output_tokens_max,
-        }
-    }
-}
-
 /// The budget of one seat, less what it has spent.
 #[derive(Clone, Debug)]
 pub struct Allowance {
+    /// Of the match.
     left: Budget,
+    /// Of the turn: calls and output tokens.
+    turn_left: [u32; 2],
+    /// What each turn begins with.
+    turn: [u32; 2],
 }
 
-/// A request that the allowance covers, with `max_tokens` cut to what is left.
+/// A model's reply, paid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
-    /// What the model is asked. Its hash is what records hold.
+pub struct Answer {
+    /// What the model was asked, with `max_tokens` cut to what was left. Its hash is what records
+    /// hold.
     pub request: Request,
-    clamped: bool,
+    /// What it replied.
+    pub completion: Completion,
 }
 
-/// Nothing is left of calls, input tokens or output tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exhausted;
+/// Why a seat gets no reply. All but the last are the seat's to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing is left of calls, input or output tokens, whatever the request.
+    Exhausted,
+    /// The request breaks a bound that holds for all models; the text says which.
+    Invalid(String),
+    /// The prompt has more tokens than are left of the budget or than fit the model's context, or
+    /// the model refuses the request. Which of these, a record does not say.
+    Prompt,
+    /// The model or its provider failed; the text is for the operator.
+    Failed(String),
+}
 
 impl Allowance {
-    /// Returns an allowance of which nothing is spent.
-    pub fn new(budget: Budget) -> Allowance {
-        Allowance { left: budget }
+    /// Returns what a seat may spend in a match, of which nothing is spent.
+    pub fn new(limits: &Limits) -> Allowance {
+        let turn = [limits.model_calls_turn_max, limits.model_output_tokens_turn_max];
+        let left = Budget {
+            calls: limits.model_calls_max,
+            input_tokens: limits.model_input_tokens_max,
+            output_tokens: limits.model_output_tokens_max,
+        };
+        Allowance { left, turn_left: turn, turn }
     }
 
-    /// Returns what is left.
+    /// Gives the seat what a turn may use.
+    pub fn begin_turn(&mut self) {
+        self.turn_left = self.turn;
+    }
+
+    /// Returns what is left now: the less of what the match and the turn leave.
     pub fn remaining(&self) -> Budget {
-        self.left
-    }
-
-    /// Covers a request while something is left of calls, input and output tokens.
-    ///
-    /// Only the model can count the prompt, so the last call may exceed the input budget, by at
-    /// most the model's context.
-    ///
-    /// # Errors
-    /// [`Exhausted`], whatever the request.
-    pub fn admit(&self, mut request: Request) -> Result<Admitted, Exhausted> {
         let Budget { calls, input_tokens, output_tokens } = self.left;
-        if calls == 0 || input_tokens == 0 || output_tokens == 0 {
-            return Err(Exhausted);
+        let [turn_calls, turn_output] = self.turn_left;
+        Budget {
+            calls: calls.min(turn_calls),
+            input_tokens,
+            output_tokens: output_tokens.min(turn_output),
         }
-        let clamped = request.max_tokens > output_tokens;
-        request.max_tokens = request.max_tokens.min(output_tokens);
-        Ok(Admitted { request, clamped })
     }
 
-    /// Pays for the reply to an admitted request, and says `Budget` where the allowance and not
-    /// the caller's own `max_tokens` cut it.
+    /// Asks a model, within what is left.
+    ///
+    /// Before the model is called, its count of the prompt is held against the input tokens that
+    /// are left and against its context. A model that cannot count is taken to need a token for
+    /// each byte and [`FRAME_TOKENS`] for each message, so its last prompts may be refused although
+    /// they would have fitted; where it reports more than was left even so, its reply is dropped.
     ///
     /// # Errors
-    /// [`ModelError::Unavailable`] where the model returned more tokens than it was asked for:
-    /// it cannot be trusted to count. Nothing is charged then.
-    pub fn settle(
+    /// See [`Refusal`].
+    pub fn ask(
         &mut self,
-        admitted: &Admitted,
-        mut completion: Completion,
-    ) -> Result<Completion, ModelError> {
-        let asked = admitted.request.max_tokens;
-        if completion.output_tokens > asked {
-            let found = completion.output_tokens;
-            let detail = format!("replied with {found} tokens, was asked for at most {asked}");
-            return Err(ModelError::Unavailable(detail));
+        model: &dyn LanguageModel,
+        mut request: Request,
+    ) -> Result<Answer, Refusal> {
+        if let Some(fault) = request.find_fault() {
+            return Err(Refusal::Invalid(fault));
         }
-        self.left.calls = self.left.calls.saturating_sub(1);
-        self.left.input_tokens = self.left.input_tokens.saturating_sub(completion.input_tokens);
-        self.left.output_tokens = self.left.output_tokens.saturating_sub(completion.output_tokens);
-        if admitted.clamped && completion.finish_reason == FinishReason::Length {
+        let left = self.remaining();
+        if left.calls == 0 || left.input_tokens == 0 || left.output_tokens == 0 {
+            return Err(Refusal::Exhausted);
+        }
+        let clamped = request.max_tokens > left.output_tokens;
+        request.max_tokens = request.max_tokens.min(left.output_tokens);
+
+        // A prompt that fills the context leaves no room for a reply.
+        let input_max = left.input_tokens.min(model.info().context_tokens.saturating_sub(1));
+        let counted = model.count_prompt(&request).map_err(refused)?;
+        let fits = match counted {
+            Some(count) => count <= input_max,
+            None => prompt_tokens_bound(&request) <= left.input_tokens,
+        };
+        if !fits {
+            return Err(Refusal::Prompt);
+        }
+        let mut completion = model.complete(&request).map_err(refused)?;
+        completion.check(&request).map_err(Refusal::Failed)?;
+        let input_tokens = completion.input_tokens;
+        match counted {
+            Some(count) if count != input_tokens => {
+                let detail = format!(
+                    "counted {count} tokens of a prompt and then reported {input_tokens} of it"
+                );
+                return Err(Refusal::Failed(detail));
+            }
+            None if input_tokens > input_max => return Err(Refusal::Prompt),
+            _ => {}
+        }
+        if clamped && completion.finish_reason == FinishReason::Length {
             completion.finish_reason = FinishReason::Budget;
         }
-        Ok(completion)
+        self.charge(&completion);
+        Ok(Answer { request, completion })
+    }
+
+    fn charge(&mut self, completion: &Completion) {
+        let spend = |left: &mut u32, spent: u32| {
+            *left = left.checked_sub(spent).expect("what is left was checked before");
+        };
+        spend(&mut self.left.calls, 1);
+        spend(&mut self.left.input_tokens, completion.input_tokens);
+        spend(&mut self.left.output_tokens, completion.output_tokens);
+        spend(&mut self.turn_left[0], 1);
+        spend(&mut self.turn_left[1], completion.output_tokens);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use arena_core::seat::Sampling;
+/// Returns more tokens than a request's prompt has, for models that cannot count them. No tokenizer
+/// in use makes more tokens than there are bytes, but a server may add words of its own.
+fn prompt_tokens_bound(request: &Request) -> u32 {
+    let messages = request.messages.iter().map(|message| message.text.len() as u64);
+    let frames = (request.messages.len() as u64 + 1) * u64::from(FRAME_TOKENS);
+    u32::try_from(messages.sum::<u64>() + frames).unwrap_or(u32::MAX)
+}
 
-    use super::*;
-    use crate::request::{CallKey, ChatRole, Message};
-
-    fn request(max_tokens: u32) -> Request {
-        Request {
-            model: "small".to_owned(),
-            messages: vec![Message {
-                role: ChatRole::User,
-                text: "hello".to_owned(),
-                tokens: vec![],
-            }],
-            max_tokens,
-            sampling: Sampling::GREEDY,
-            stop: vec![],
-            grammar: None,
-            key: CallKey { seat_seed: 0, call_index: 0 },
-        }
-    }
-
-    fn completion(input_tokens: u32, output_tokens: u32) -> Completion {
-        let finish_reason = FinishReason::Length;
-        let text = "well".to_owned();
-        Completion { text, finish_reason, input_tokens, output_tokens, tokens: None }
-    }
-
-    fn allowance(calls: u32, input_tokens: u32, output_tokens: u32) -> Allowance {
-        Allowance::new(Budget { calls, input_tokens, output_tokens })
-    }
-
-    #[test]
-    fn a_reply_is_charged_to_all_three_budgets() {
-        let mut allowance = allowance(3, 100, 50);
-        let admitted = allowance.admit(request(10)).expect("something is left");
-        let settled = allowance.settle(&admitted, completion(30, 10)).expect("within bounds");
-        assert_eq!(settled.finish_reason, FinishReason::Length);
-        let left = Budget { calls: 2, input_tokens: 70, output_tokens: 40 };
-        assert_eq!(allowance.remaining(), left);
-    }
-
-    #[test]
-    fn max_tokens_is_cut_to_what_is_left_and_the_reply_says_budget() {
-        let mut allowance = allowance(3, 100, 4);
-        let admitted = allowance.admit(request(10)).expect("something is left");
-        assert_eq!(admitted.request.max_tokens, 4);
-        let settled = allowance.settle(&admitted, completion(1, 4)).expect("within bounds");
-        assert_eq!(settled.finish_reason, FinishReason::Budget);
-        assert_eq!(allowance.admit(request(1)), Err(Exhausted));
-    }
-
-    #[test]
-    fn each_of_the_three_budgets_ends_the_calls() {
-        for spent in [allowance(0, 9, 9), allowance(9, 0, 9), allowance(9, 9, 0)] {
-            assert_eq!(spent.admit(request(1)), Err(Exhausted));
-        }
-    }
-
-    #[test]
-    fn a_prompt_beyond_the_input_budget_leaves_nothing() {
-        let mut allowance = allowance(3, 10, 50);
-        let admitted = allowance.admit(request(10)).expect("something is left");
-        allowance.settle(&admitted, completion(11, 1)).expect("within bounds");
-        assert_eq!(allowance.remaining().input_tokens, 0);
-        assert_eq!(allowance.admit(request(1)), Err(Exhausted));
-    }
-
-    #[test]
-    fn a_model_that_returns_more_than_asked_is_unavailable_and_not_paid() {
-        let mut allowance = allowance(3, 10, 50);
-        let admitted = allowance.admit(request(10)).expect("something is left");
-        let error = allowance.settle(&admitted, completion(1, 11)).expect_err("too many tokens");
-        let detail = "replied with 11 tokens, was asked for at most 10".to_owned();
-        assert_eq!(error, ModelError::Unavailable(detail));
-        assert_eq!(allowance.remaining().calls, 3);
-    }
-
-    #[test]
-    fn the_budget_of_a_seat_comes_from_the_limits() {
-        let budget = Budget::of(&Limits::default());
-        assert_eq!(budget, Budget { calls: 64, input_tokens: 100_000, output_tokens: 10_000 });
+fn refused(error: ModelError) -> Refusal {
+    match error {
+        ModelError::InvalidInput(_) => Refusal::Prompt,
+        // It was found by its name, so that it does not know itself.
+        ModelError::NotSupported => Refusal::Failed(error.to_string()),
+        ModelError::Unavailable(detail) => Refusal::Failed(detail),
     }
 }

@@ -2,9 +2,15 @@
 
 use std::fmt;
 
+use arena_core::config::limits::MODEL_REPLY_BYTES_MAX;
+use arena_core::dialogue;
 use arena_core::seat::SampledToken;
 
 use crate::request::Request;
+
+/// Longest reply in bytes, whatever its number of tokens. A model ends a longer one there, with
+/// [`FinishReason::Length`].
+pub const REPLY_BYTES_MAX: usize = MODEL_REPLY_BYTES_MAX as usize;
 
 /// Something that continues a conversation.
 ///
@@ -24,7 +30,8 @@ pub trait LanguageModel: Send + Sync {
     /// Answers a request.
     ///
     /// # Errors
-    /// See [`ModelError`]; the first two are the caller's, the last is the model's.
+    /// See [`ModelError`]; the first two are the caller's, the last is the model's. A model that
+    /// waits for something has a time-out of its own, since nobody else ends the call.
     fn complete(&self, request: &Request) -> Result<Completion, ModelError>;
 }
 
@@ -45,16 +52,57 @@ pub struct ModelInfo {
 /// A model's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The text, without the stop text that ended it.
+    /// The text, without the stop text that ended it: at most [`REPLY_BYTES_MAX`] bytes.
     pub text: String,
     /// Why generation ended.
     pub finish_reason: FinishReason,
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, at least 1.
     pub input_tokens: u32,
     /// Tokens of the reply, at most the request's `max_tokens`.
     pub output_tokens: u32,
     /// The tokens themselves, where the model says them.
     pub tokens: Option<ReplyTokens>,
+}
+
+impl Completion {
+    /// Checks what holds of any model's reply. Models are not trusted: they may be servers of
+    /// others. Every reply that can reach a record is checked here and nowhere else.
+    ///
+    /// # Errors
+    /// What is wrong, for the operator.
+    pub fn check(&self, request: &Request) -> Result<(), String> {
+        let bytes = self.text.len();
+        if bytes > REPLY_BYTES_MAX {
+            return Err(format!("replied with {bytes} bytes, at most {REPLY_BYTES_MAX} are kept"));
+        }
+        let (found, asked) = (self.output_tokens, request.max_tokens);
+        if found > asked {
+            return Err(format!("replied with {found} tokens, was asked for at most {asked}"));
+        }
+        if found == 0 && !self.text.trim_ascii().is_empty() {
+            return Err(format!("replied with {bytes} bytes and counts no tokens of them"));
+        }
+        if self.input_tokens == 0 {
+            return Err("counts no tokens of the prompt".to_owned());
+        }
+        if self.finish_reason == FinishReason::Budget {
+            return Err("gives a budget that it cannot know as the end of its reply".to_owned());
+        }
+        self.tokens.as_ref().map_or(Ok(()), |tokens| self.check_tokens(tokens))
+    }
+
+    fn check_tokens(&self, tokens: &ReplyTokens) -> Result<(), String> {
+        let counts = [
+            ("prompt", self.input_tokens, tokens.prompt.len()),
+            ("reply", self.output_tokens, tokens.output.len()),
+        ];
+        for (what, counted, listed) in counts {
+            if counted as usize != listed {
+                return Err(format!("counts {counted} tokens of its {what} and lists {listed}"));
+            }
+        }
+        dialogue::check_scores(&tokens.output).map_err(|fault| fault.to_string())
+    }
 }
 
 /// The tokens of a prompt and its reply.

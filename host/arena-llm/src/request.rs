@@ -95,7 +95,8 @@ impl Request {
         self.find_fault().map_or(Ok(()), |fault| Err(ModelError::InvalidInput(fault)))
     }
 
-    fn find_fault(&self) -> Option<String> {
+    /// Returns the first value that is out of bounds, with the bounds.
+    pub(crate) fn find_fault(&self) -> Option<String> {
         let bounds = [
             ("model", self.model.len(), 1, MODEL_NAME_BYTES_MAX, "bytes"),
             ("messages", self.messages.len(), 1, MESSAGES_MAX, "messages"),
@@ -233,10 +234,7 @@ mod tests {
                 |r| r.sampling.min_p_milli = 1_001,
                 "`min-p-milli` is 1001 thousandths, allowed are 0 to 1000",
             ),
-            (
-                |r| r.grammar = Some(String::new()),
-                "`grammar` is 0 bytes, allowed are 1 to 4096",
-            ),
+            (|r| r.grammar = Some(String::new()), "`grammar` is 0 bytes, allowed are 1 to 4096"),
             (
                 |r| r.grammar = Some("g".repeat(4_097)),
                 "`grammar` is 4097 bytes, allowed are 1 to 4096",

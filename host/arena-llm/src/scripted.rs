@@ -14,19 +14,22 @@
 //! reply = "Turn {turn}: you said `{last}`. Action: [DEAL]"
 //! ```
 //!
-//! A rule needs a reply; each condition may be left out. In replies `{turn}` stands for the
-//! number of assistant messages before, `{last}` for the last message and `{model}` for the
+//! A rule needs a reply, at most [`REPLY_BYTES_MAX`] bytes as written and as sent: what a
+//! placeholder adds beyond it is cut. Each condition may be left out. In replies `{turn}` stands for
+//! the number of assistant messages before, `{last}` for the last message and `{model}` for the
 //! model's name; `{{` and `}}` are braces. Sampling, grammar and call key have no effect: what is
-//! replied stands in the script. Tokens are counted as in [`crate::tokens`], plus one for each message of a prompt.
+//! replied stands in the script. Tokens are counted as in [`crate::tokens`], plus one for each
+//! message of a prompt.
 
 use std::fmt;
 
-use arena_core::config::limits::MODEL_REPLY_BYTES_MAX;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
-use crate::model::{Completion, FinishReason, LanguageModel, ModelError, ModelInfo};
+use crate::model::{
+    Completion, FinishReason, LanguageModel, ModelError, ModelInfo, REPLY_BYTES_MAX,
+};
 use crate::request::{ChatRole, MODEL_NAME_BYTES_MAX, Request};
 use crate::tokens;
 
@@ -34,8 +37,6 @@ use crate::tokens;
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 /// Most rules of a script.
 pub const RULES_MAX: usize = 1_024;
-/// Longest reply in bytes, as written and as sent. What a placeholder adds beyond it is cut.
-pub const REPLY_BYTES_MAX: usize = MODEL_REPLY_BYTES_MAX as usize;
 /// The context of a script that names none, in tokens.
 pub const CONTEXT_TOKENS_DEFAULT: u32 = 32_768;
 

@@ -1,9 +1,9 @@
 //! The scripted model, as tables: script, conversation, reply.
 
 use arena_core::seat::Sampling;
-use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError};
+use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError, REPLY_BYTES_MAX};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
-use arena_llm::scripted::{REPLY_BYTES_MAX, RULES_MAX, SCRIPT_BYTES_MAX, ScriptedModel};
+use arena_llm::scripted::{RULES_MAX, SCRIPT_BYTES_MAX, ScriptedModel};
 
 const SCRIPT: &str = r#"
 default = "No."
@@ -23,11 +23,8 @@ reply = "Not yet."
 "#;
 
 fn request(conversation: &[(ChatRole, &str)]) -> Request {
-    let message = |&(role, text): &(ChatRole, &str)| Message {
-        role,
-        text: text.to_owned(),
-        tokens: vec![],
-    };
+    let message =
+        |&(role, text): &(ChatRole, &str)| Message { role, text: text.to_owned(), tokens: vec![] };
     Request {
         model: "small".to_owned(),
         messages: conversation.iter().map(message).collect(),

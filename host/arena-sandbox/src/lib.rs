@@ -26,6 +26,7 @@ mod cache;
 mod compile;
 mod engine;
 mod imports;
+mod inference;
 mod meter;
 pub mod precheck;
 mod refusal;
@@ -37,7 +38,7 @@ pub mod worker;
 
 pub use compile::{CODE_BYTES_MAX, CompileLimits, CompileWorker};
 pub use engine::THREAD_STACK_BYTES;
-pub use imports::{CHATS_BYTES_MAX, TURNED_AWAY_MAX};
+pub use inference::{CHATS_BYTES_MAX, TURNED_AWAY_MAX};
 pub use refusal::{CompileBound, LoadError, Refusal, SandboxError};
 pub use sandbox::{LoadedAgent, Sandbox, SandboxSettings, watchdog_for};
 pub use seat::GuestSeat;

@@ -164,8 +164,7 @@ impl Seat for GuestSeat {
 
     fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
         let news: Vec<wit::Event> = news.iter().map(event_for_guest).collect();
-        let state = self.store.data_mut();
-        state.act_count = state.act_count.saturating_add(1);
+        self.store.data_mut().begin_turn();
         let (reply, fuel) = self.call(|guest, store| guest.call_act(store, &news))?;
         self.store.data_mut().usage.fuel_per_act.push(fuel);
         if reply.talk.len() > self.talk_bytes_max as usize {

@@ -12,11 +12,11 @@ use arena_core::config::Limits;
 use arena_core::fault::{Fault, SeatError, VoidReason};
 use arena_core::seat::Usage;
 use arena_core::seed::{Root, Stream};
-use arena_llm::allowance::{Allowance, Budget};
+use arena_llm::allowance::Allowance;
 use arena_llm::model::LanguageModel;
 use wasmtime::StoreContextMut;
 
-use crate::imports::Chat;
+use crate::inference::Chat;
 use crate::meter::Meter;
 
 /// Fuel of any host call, whatever it does. A guest operation costs about one.
@@ -51,7 +51,7 @@ pub(crate) struct SeatState {
     pub allowance: Allowance,
     pub grants: Grants,
     pub chats: Vec<Option<Chat>>,
-    /// Calls that a spent budget turned away.
+    /// Requests to models that were turned away in this turn.
     pub turned_away: u32,
     pub seed: u64,
     /// How often `act` was called.
@@ -75,7 +75,7 @@ impl SeatState {
         SeatState {
             meter: Meter::new(limits.memory_bytes_max, limits.table_elements_max),
             usage: Usage::default(),
-            allowance: Allowance::new(Budget::of(limits)),
+            allowance: Allowance::new(limits),
             grants: grants.clone(),
             chats: Vec::new(),
             turned_away: 0,
@@ -88,6 +88,15 @@ impl SeatState {
             calls_left: limits.host_calls_max,
             random: None,
         }
+    }
+
+    /// Begins a turn. What `begin` used of models is of the first one.
+    pub(crate) fn begin_turn(&mut self) {
+        if self.act_count > 0 {
+            self.allowance.begin_turn();
+            self.turned_away = 0;
+        }
+        self.act_count = self.act_count.saturating_add(1);
     }
 
     /// Returns the seat's stream for `wasi:random`, which depends on the seat's seed alone.

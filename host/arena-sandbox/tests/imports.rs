@@ -1,48 +1,17 @@
-//! What a guest may call: models within its budget, training, notes, and WASI that does nothing.
+//! What a guest may call besides models: notes, and WASI that does nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod harness;
 mod kit;
 
-use std::sync::Arc;
-
 use arena_core::config::Limits;
-use arena_core::fault::{Fault, SeatError, VoidReason};
+use arena_core::fault::{Fault, SeatError};
 use arena_core::price::Price;
 use arena_core::turn::Move;
-use arena_llm::model::{Completion, FinishReason, LanguageModel, ModelError, ModelInfo};
-use arena_llm::request::Request;
-use arena_sandbox::{Grants, TrainingMode};
+use arena_sandbox::Grants;
 use harness::{Played, play, sandbox};
 use kit::Guest;
-
-/// Answers with how many messages it was asked, or fails.
-struct Counting {
-    fails: bool,
-}
-
-impl LanguageModel for Counting {
-    fn info(&self) -> ModelInfo {
-        ModelInfo { name: "tiny".to_owned(), context_tokens: 512, sha256: [0; 32] }
-    }
-
-    fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
-        if self.fails {
-            return Err(ModelError::Unavailable("the server is down".to_owned()));
-        }
-        Ok(Completion {
-            text: format!("{} messages", request.messages.len()),
-            finish_reason: FinishReason::Stop,
-            input_tokens: 3,
-            output_tokens: 2,
-        })
-    }
-}
-
-fn grants(fails: bool, training: Option<TrainingMode>) -> Grants {
-    Grants { models: vec![Arc::new(Counting { fails })], training }
-}
 
 fn run(limits: Limits, grants: &Grants, component: &[u8], turns: u32) -> Played {
     let sandbox = sandbox(limits);
@@ -52,161 +21,12 @@ fn run(limits: Limits, grants: &Grants, component: &[u8], turns: u32) -> Played 
     first
 }
 
-/// The interface, with the texts "tiny" at 3000 and "what?" at 3010.
-const INFERENCE: &str = r#"
-    (import "arena:negotiation/inference@0.1.0" "[static]chat.open"
-      (func $open (param i32 i32 i32)))
-    (import "arena:negotiation/inference@0.1.0" "[method]chat.add"
-      (func $add (param i32 i32 i32 i32 i32)))
-    (import "arena:negotiation/inference@0.1.0" "[method]chat.complete"
-      (func $complete (param i32 i32 i32 i32 i32 i32 i32)))
-    (import "arena:negotiation/inference@0.1.0" "[resource-drop]chat" (func $drop (param i32)))
-    (import "arena:negotiation/inference@0.1.0" "remaining" (func $remaining (param i32)))
-    (import "arena:negotiation/inference@0.1.0" "models" (func $models (param i32)))
-    (import "arena:negotiation/training@0.1.0" "get-mode" (func $mode (result i32)))
-    (import "arena:negotiation/training@0.1.0" "weigh" (func $weigh (param i32 i32)))
-    (import "arena:negotiation/training@0.1.0" "metric" (func $metric (param i32 i32 i32)))"#;
-
-const TEXTS: &str = r#"
-    (data (i32.const 3000) "tiny") (data (i32.const 3010) "what?")
-    (global $chat (mut i32) (i32.const 0))
-    (func $opened (result i32)
-      (call $open (i32.const 3000) (i32.const 4) (i32.const 3100))
-      (i32.load (i32.const 3104)))
-    (func $ask
-      (call $add (global.get $chat) (i32.const 1) (i32.const 3010) (i32.const 5) (i32.const 3120))
-      (call $complete (global.get $chat) (i32.const 9) (i32.const 0) (i32.const 1000)
-        (i32.const 0) (i32.const 0) (i32.const 3140)))
-    (func $say (param i32) (result i32)
-      (i32.store (i32.const 1028) (local.get 0))
-      (i32.const 1024))"#;
-
-const OPEN: &str = "(global.set $chat (call $opened))";
-
-fn asking(act: &str) -> Vec<u8> {
-    Guest { imports: INFERENCE, fields: TEXTS, begin: OPEN, act, ..Guest::default() }.component()
-}
-
 fn offers(played: &Played) -> Vec<u32> {
     let cents = |action| match action {
         Move::Offer(Price(cents)) => cents,
         other => panic!("{other:?}"),
     };
     played.replies.iter().map(|reply| cents(reply.action)).collect()
-}
-
-#[test]
-fn a_conversation_grows_by_what_is_added_and_answered() {
-    // The offer is the length of the reply's text; the texts are "1 messages", "3 messages".
-    let act = "(call $ask) (call $say (i32.load offset=12 (i32.const 3140)))";
-    let played = run(Limits::default(), &grants(false, None), &asking(act), 3);
-    assert_eq!(offers(&played), [10, 10, 10]);
-    let calls = &played.usage.model_calls;
-    let texts: Vec<&str> = calls.iter().map(|call| call.text.as_str()).collect();
-    assert_eq!(texts, ["1 messages", "3 messages", "5 messages"]);
-    let acts: Vec<u32> = calls.iter().map(|call| call.act_index).collect();
-    assert_eq!(acts, [0, 1, 2]);
-    assert_ne!(calls[0].request_sha256, calls[1].request_sha256);
-    assert_eq!((calls[0].input_tokens, calls[0].output_tokens), (3, 2));
-}
-
-#[test]
-fn an_unknown_model_is_a_value_for_whoever_has_no_grant() {
-    // 1 is `err`, 0 the first case: the model is not supported.
-    let begin = "(drop (call $opened))";
-    let act = "(call $say (i32.add
-        (i32.mul (i32.load8_u (i32.const 3100)) (i32.const 100))
-        (i32.load8_u (i32.const 3104))))";
-    let guest = Guest { imports: INFERENCE, fields: TEXTS, begin, act, ..Guest::default() };
-    let played = run(Limits::default(), &Grants::default(), &guest.component(), 1);
-    assert_eq!(offers(&played), [100]);
-}
-
-#[test]
-fn the_budget_shrinks_and_then_turns_away_and_insisting_is_a_fault() {
-    let limits = Limits { model_calls_max: 2, ..Limits::default() };
-    let act = "(call $ask) (call $remaining (i32.const 3200))
-        (call $say (i32.add (i32.mul (i32.load8_u (i32.const 3140)) (i32.const 100))
-          (i32.load (i32.const 3200))))";
-    let played = run(limits, &grants(false, None), &asking(act), 30);
-    // Calls left: 1, 0; then `err` each time, until the host has had enough.
-    let mut expected = vec![1, 0];
-    expected.extend([100; arena_sandbox::TURNED_AWAY_MAX as usize]);
-    assert_eq!(offers(&played), expected);
-    assert_eq!(played.error, Some(SeatError::Fault(Fault::ModelBudget)));
-    assert_eq!(played.usage.model_calls.len(), 2);
-}
-
-#[test]
-fn a_provider_that_fails_voids_the_match() {
-    let act = "(call $ask) (i32.const 1024)";
-    let played = run(Limits::default(), &grants(true, None), &asking(act), 1);
-    let detail = "the server is down".to_owned();
-    let error = SeatError::Void { reason: VoidReason::ModelProvider, detail };
-    assert_eq!(played.error, Some(error));
-}
-
-#[test]
-fn a_request_out_of_bounds_is_a_value() {
-    // No tokens at all: `err`, the second case.
-    let act = "
-        (call $complete (global.get $chat) (i32.const 0) (i32.const 0) (i32.const 1000)
-          (i32.const 0) (i32.const 0) (i32.const 3140))
-        (call $say (i32.add (i32.mul (i32.load8_u (i32.const 3140)) (i32.const 100))
-          (i32.load8_u (i32.const 3144))))";
-    let played = run(Limits::default(), &grants(false, None), &asking(act), 1);
-    assert_eq!(offers(&played), [101]);
-    assert!(played.usage.model_calls.is_empty());
-}
-
-#[test]
-fn open_conversations_are_limited_by_handles_and_dropped_ones_are_not_counted() {
-    let limits = Limits { handles_max: 8, ..Limits::default() };
-    let keep = "(drop (call $opened)) (i32.const 1024)";
-    let played = run(limits, &grants(false, None), &asking(keep), 20);
-    // One was opened in `begin`.
-    assert_eq!(played.replies.len(), 7);
-    assert_eq!(played.error, Some(SeatError::Fault(Fault::Protocol)));
-    let give_back = "(call $drop (call $opened)) (i32.const 1024)";
-    let played = run(limits, &grants(false, None), &asking(give_back), 20);
-    assert_eq!((played.replies.len(), played.error), (20, None));
-}
-
-#[test]
-fn using_a_conversation_after_dropping_it_is_a_protocol_fault() {
-    let act = "(call $drop (global.get $chat)) (call $ask) (i32.const 1024)";
-    let played = run(Limits::default(), &grants(false, None), &asking(act), 1);
-    assert_eq!(played.error, Some(SeatError::Fault(Fault::Protocol)));
-}
-
-#[test]
-fn no_model_is_asked_after_the_match() {
-    let finish = "(call $ask)";
-    let guest =
-        Guest { imports: INFERENCE, fields: TEXTS, begin: OPEN, finish, ..Guest::default() };
-    let played = run(Limits::default(), &grants(true, None), &guest.component(), 1);
-    assert_eq!(played.error, None);
-    assert!(played.usage.model_calls.is_empty());
-}
-
-#[test]
-fn training_has_effect_only_where_it_is_granted() {
-    let act = "(call $ask) (call $weigh (i32.const 0) (i32.const 250))
-        (call $weigh (i32.const 99) (i32.const 1))
-        (call $metric (i32.const 3010) (i32.const 5) (i32.const -7))
-        (call $say (call $mode))";
-    let component = asking(act);
-    let metric = vec![("what?".to_owned(), -7)];
-    for (mode, shown, weight, metrics) in [
-        (None, 0, None, vec![]),
-        (Some(TrainingMode::Evaluate), 0, None, metric.clone()),
-        (Some(TrainingMode::Train), 1, Some(250), metric),
-    ] {
-        let played = run(Limits::default(), &grants(false, mode), &component, 1);
-        assert_eq!(offers(&played), [shown], "{mode:?}");
-        assert_eq!(played.usage.model_calls[0].weight_milli, weight, "{mode:?}");
-        assert_eq!(played.usage.metrics, metrics, "{mode:?}");
-    }
 }
 
 const WASI_RANDOM: &str = "package wasi:random@0.2.6;
