@@ -96,7 +96,7 @@ impl<'a> Board<'a> {
         self.halt.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether a person wants the run to stop: matches not yet begun are left.
+    /// Returns whether a person wants the run to stop: matches in play are given up.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -30,6 +30,9 @@ use crate::{Job, WORKERS_MAX};
 const WINDOW_PAIRS: u64 = 1_024;
 /// How many bytes of finished pairs each worker may be ahead of the log, on average.
 const WINDOW_BYTES: u64 = 32 << 20;
+/// How many bytes of finished pairs all workers together may be ahead of the log: many workers are
+/// for models, which no worker outruns.
+const WINDOW_BYTES_MAX: u64 = 512 << 20;
 /// Deliveries that may be on their way, for each worker: all that the window lets it play.
 const DELIVERIES: usize = WINDOW_PAIRS as usize / BATCH_PAIRS_MAX;
 /// Most bytes that are appended together; a pair may be larger.
@@ -124,7 +127,8 @@ impl<'e> Dispatcher<'e> {
         let worker_count =
             usize::try_from(left).map_or(worker_count, |left| worker_count.min(left));
         let workers = worker_count as u64;
-        let window = Window { pairs: workers * WINDOW_PAIRS, bytes: workers * WINDOW_BYTES };
+        let bytes = (workers * WINDOW_BYTES).min(WINDOW_BYTES_MAX);
+        let window = Window { pairs: workers * WINDOW_PAIRS, bytes };
         let board = Board::new(stop, self.counts.pairs_done, self.pair_count, window);
         let (sender, receiver) = mpsc::sync_channel(worker_count * DELIVERIES);
         thread::scope(|scope| {

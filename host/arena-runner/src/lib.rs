@@ -129,8 +129,9 @@ pub fn announce(job: &Job<'_, '_>) -> Result<Head, RunError> {
 /// Plays what the log in `job.out_dir` does not hold yet, closes the log, publishes what was
 /// private, and reveals the secret.
 ///
-/// Once `stop` is true, matches in play end, what is in order is written and synced, and the
-/// same call goes on later. A finished log is left alone, and one that was left in the middle
+/// Once `stop` is true, no seat is asked any more: matches in play are given up and left to be
+/// played again, what is in order is written and synced, and the same call goes on later. A model
+/// that is being asked is waited for, unless the caller ends it. A finished log is left alone, and one that was left in the middle
 /// of its end is finished. `events` is called on this thread, a few times per second.
 ///
 /// # Errors

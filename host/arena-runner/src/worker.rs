@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arena_core::catalog;
 use arena_core::entry::{Entry, VoidEntry};
-use arena_core::fault::SeatError;
+use arena_core::fault::{SeatError, VoidReason};
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::referee::{self, Voided};
 use arena_core::scenario::{Brief, Role, Scenario};
@@ -318,14 +318,19 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
                 leg,
                 seed: seeds[side],
             };
-            (self.job.seats)(request).unwrap_or_else(|error| Box::new(Unseated(error)))
+            let seat = (self.job.seats)(request).unwrap_or_else(|error| Box::new(Unseated(error)));
+            Stoppable { seat, board: self.board }
         });
         let params =
             agents.map(|agent| self.job.announcement.agents[usize::from(agent)].params.as_str());
         let [buyer, seller] = &mut seats;
-        let pair: [&mut dyn Seat; 2] = [buyer.as_mut(), seller.as_mut()];
+        let pair: [&mut dyn Seat; 2] = [buyer, seller];
         let played = referee::play(self.job.rules, scenario, params, seeds, pair);
-        let played = played.map_err(LegEnd::Voided)?;
+        // Stopping may be what voided it: seats are not asked any more, and a model may be ending.
+        let played = played.map_err(|voided| match self.board.is_stopped() {
+            true => LegEnd::Stopped,
+            false => LegEnd::Voided(voided),
+        })?;
         Ok(played.into_record(plan, leg, scenario, seeds))
     }
 }
@@ -335,6 +340,43 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("no message").to_owned()
+}
+
+/// A seat that is not asked any more once the run is stopped: with language models, a match in play
+/// may take minutes to its end.
+struct Stoppable<'s, 'b> {
+    seat: Box<dyn Seat + 's>,
+    board: &'b Board<'b>,
+}
+
+impl Stoppable<'_, '_> {
+    fn check(&self) -> Result<(), SeatError> {
+        if self.board.is_stopped() {
+            let detail = "the run was stopped".to_owned();
+            return Err(SeatError::Void { reason: VoidReason::Host, detail });
+        }
+        Ok(())
+    }
+}
+
+impl Seat for Stoppable<'_, '_> {
+    fn begin(&mut self, brief: &Brief) -> Result<(), SeatError> {
+        self.check()?;
+        self.seat.begin(brief)
+    }
+
+    fn act(&mut self, news: &[Event]) -> Result<Reply, SeatError> {
+        self.check()?;
+        self.seat.act(news)
+    }
+
+    fn finish(&mut self, end: &End) {
+        self.seat.finish(end);
+    }
+
+    fn take_usage(&mut self) -> Usage {
+        self.seat.take_usage()
+    }
 }
 
 /// Sits in for a seat that could not be made, and says why as soon as it is asked.

@@ -10,6 +10,7 @@ mod refusals;
 mod replays;
 mod resume;
 mod stage;
+mod stopping;
 mod voids;
 
 // The disk that fails is the one that the log itself is tested with. Some of it is only used
