@@ -5,7 +5,7 @@
 //!
 //! Not here: the authors' statements (`submissions`), where the draws come from (`draws`).
 
-use arena_core::announcement::Announcement;
+use arena_core::announcement::{Announcement, MODEL_ENGINE_BYTES_MAX};
 use arena_core::config::{CHECKPOINT_STEP, TournamentConfig, is_name, is_origin};
 use arena_core::entry::{AnnouncementEntry, TournamentId};
 use arena_core::hexadecimal::hex;
@@ -111,6 +111,13 @@ impl Announced {
         let models = &self.announcement.models;
         for (place, (model, given)) in models.iter().zip(&self.config.models).enumerate() {
             same(found, &format!("the name of model {place}"), &model.name, &given.name);
+            if model.engine.len() > MODEL_ENGINE_BYTES_MAX {
+                let length = format!("{} bytes", model.engine.len());
+                let wanted = format!("at most {MODEL_ENGINE_BYTES_MAX}");
+                found.add(
+                    Finding::new(format!("the engine of model {place}"), length, wanted).at(0),
+                );
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::fmt::{self, Debug};
 
 use arena_core::record::{MatchRecord, TurnRecord};
 use arena_core::scenario::Role;
-use arena_core::seat::{ModelCall, Usage};
+use arena_core::seat::{CallTokens, ModelCall, Usage};
 
 /// Most differences of one match that are told.
 pub const DIFFERENCES_MAX: usize = 16;
@@ -135,11 +135,28 @@ impl Differences {
         self.value(&named("act_index"), &recorded.act_index, &again.act_index);
         self.value(&named("model"), &recorded.model, &again.model);
         self.value(&named("request_sha256"), &recorded.request_sha256, &again.request_sha256);
+        self.value(&named("sampling"), &recorded.sampling, &again.sampling);
+        let bound = [recorded.is_grammar_bound, again.is_grammar_bound];
+        self.value(&named("is_grammar_bound"), &bound[0], &bound[1]);
         self.value(&named("text"), &recorded.text, &again.text);
         self.value(&named("finish_reason"), &recorded.finish_reason, &again.finish_reason);
         self.value(&named("input_tokens"), &recorded.input_tokens, &again.input_tokens);
         self.value(&named("output_tokens"), &recorded.output_tokens, &again.output_tokens);
         self.value(&named("weight_milli"), &recorded.weight_milli, &again.weight_milli);
+        match (&recorded.tokens, &again.tokens) {
+            (Some(recorded), Some(again)) => self.tokens(field, recorded, again),
+            (None, None) => {}
+            (recorded, again) => {
+                let listed = [recorded.is_some(), again.is_some()];
+                self.value(&named("tokens.listed"), &listed[0], &listed[1]);
+            }
+        }
+    }
+
+    fn tokens(&mut self, field: &str, recorded: &CallTokens, again: &CallTokens) {
+        self.value(&format!("{field}.reused"), &recorded.reused, &again.reused);
+        self.list(&format!("{field}.prompt"), &recorded.prompt, &again.prompt);
+        self.list(&format!("{field}.output"), &recorded.output, &again.output);
     }
 }
 

@@ -26,6 +26,7 @@ pub mod receipt;
 pub mod diff;
 pub mod sample;
 pub mod compare;
+pub mod rescore;
 
 use std::path::Path;
 

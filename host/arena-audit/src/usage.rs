@@ -8,8 +8,10 @@
 
 use std::fmt::Display;
 
+use arena_core::announcement::ModelEntry;
 use arena_core::config::limits::{METRIC_NAME_BYTES_MAX, METRICS_MAX, MODEL_REPLY_BYTES_MAX};
 use arena_core::config::{AgentConfig, Limits};
+use arena_core::dialogue;
 use arena_core::fault::Fault;
 use arena_core::record::{MatchRecord, Outcome};
 use arena_core::scenario::Role;
@@ -32,7 +34,8 @@ pub(crate) fn check(announced: &Announced, record: &MatchRecord) -> Result<(), F
             let wanted = format!("one of {}", announced.config.agents.len());
             return Err(Finding::new("the agent", place, wanted));
         };
-        let seat = Seat { role, agent, limits: &announced.config.limits };
+        let models = &announced.announcement.models;
+        let seat = Seat { role, agent, models, limits: &announced.config.limits };
         let usage = &record.usage[role.index()];
         let acts = acts(record, role, announced.rules.attempts_max());
         seat.fuel(usage, acts)?;
@@ -79,6 +82,7 @@ fn acts(record: &MatchRecord, role: Role, attempts_max: usize) -> Acts {
 struct Seat<'a> {
     role: Role,
     agent: &'a AgentConfig,
+    models: &'a [ModelEntry],
     limits: &'a Limits,
 }
 
@@ -118,29 +122,63 @@ impl Seat<'_> {
     fn models(&self, usage: &Usage, acts: Acts) -> Result<(), Finding> {
         let calls = &usage.model_calls;
         self.at_most("the model calls", calls.len() as u64, self.limits.model_calls_max.into())?;
-        let (mut input, mut output, mut last_act) = (0_u64, 0_u64, 0_u32);
-        for call in calls {
+        let (mut input, mut output) = (0_u64, 0_u64);
+        // Calls and reply tokens of the turn that the last call is of.
+        let (mut last_act, mut turn_calls, mut turn_output) = (0_u32, 0_u64, 0_u64);
+        for (number, call) in calls.iter().enumerate() {
             self.model_call(call)?;
+            input += u64::from(call.input_tokens);
+            output += u64::from(call.output_tokens);
+            let most = u64::from(self.limits.model_input_tokens_max);
+            self.at_most("the prompt tokens", input, most)?;
+            let most = u64::from(self.limits.model_output_tokens_max);
+            self.at_most("the reply tokens", output, most)?;
+            // Only now: prompts are put together in what the sums allow.
+            self.tokens(calls, number)?;
             // Calls before the first turn count as of the first.
             let act_max = acts.asked.saturating_sub(1);
             if call.act_index < last_act || u64::from(call.act_index) > act_max {
                 let wanted = format!("{last_act} to {act_max}");
                 return Err(self.wrong("the turn of a model call", call.act_index, wanted));
             }
-            last_act = call.act_index;
-            // Only the model can count a prompt, so the last call may go beyond the budget.
-            let most = u64::from(self.limits.model_input_tokens_max).saturating_sub(1);
-            self.at_most("the prompt tokens before a model call", input, most)?;
-            input += u64::from(call.input_tokens);
-            output += u64::from(call.output_tokens);
+            if call.act_index > last_act {
+                (last_act, turn_calls, turn_output) = (call.act_index, 0, 0);
+            }
+            turn_calls += 1;
+            turn_output += u64::from(call.output_tokens);
+            let most = u64::from(self.limits.model_calls_turn_max);
+            self.at_most("the model calls of a turn", turn_calls, most)?;
+            let most = u64::from(self.limits.model_output_tokens_turn_max);
+            self.at_most("the reply tokens of a turn", turn_output, most)?;
         }
-        self.at_most("the reply tokens", output, u64::from(self.limits.model_output_tokens_max))
+        Ok(())
     }
 
     fn model_call(&self, call: &ModelCall) -> Result<(), Finding> {
-        if !self.agent.models.contains(&call.model) {
+        let granted = self.agent.models.contains(&call.model);
+        let announced = self.models.iter().find(|model| model.name == call.model);
+        let Some(model) = announced.filter(|_| granted) else {
             let wanted = format!("one of {:?}", self.agent.models);
             return Err(self.wrong("the model", format!("`{}`", call.model), wanted));
+        };
+        for (name, value, range) in call.sampling.bounds() {
+            if !range.contains(&value) {
+                let wanted = format!("{} to {}", range.start(), range.end());
+                return Err(self.wrong(&format!("the `{name}` of a model call"), value, wanted));
+            }
+        }
+        let context = u64::from(model.context_tokens);
+        // A prompt that fills the context leaves no room for a reply.
+        let most = context.saturating_sub(1);
+        self.at_most("the prompt tokens of a model call", call.input_tokens.into(), most)?;
+        let counted = u64::from(!call.text.trim_ascii().is_empty());
+        for (what, tokens, least) in [
+            ("the prompt tokens of a model call", call.input_tokens, 1),
+            ("the reply tokens of a model call", call.output_tokens, counted),
+        ] {
+            if u64::from(tokens) < least {
+                return Err(self.wrong(what, tokens, format!("at least {least}")));
+            }
         }
         self.at_most("the bytes of a reply", call.text.len() as u64, MODEL_REPLY_BYTES_MAX)?;
         let reason = u64::from(call.finish_reason);
@@ -149,6 +187,36 @@ impl Seat<'_> {
             Some(weight) => Err(self.wrong("the weight of a reply", weight, "none")),
             None => Ok(()),
         }
+    }
+
+    /// Holds the tokens of a call against its figures and against the calls before. There is one
+    /// way to write a prompt down, so that a record cannot hold the same call in two ways.
+    fn tokens(&self, calls: &[ModelCall], number: usize) -> Result<(), Finding> {
+        let call = &calls[number];
+        let Some(tokens) = &call.tokens else {
+            return Ok(());
+        };
+        let before = dialogue::previous(&calls[..number], &call.model);
+        let before = before.and_then(|before| dialogue::spoken(calls, before)).unwrap_or_default();
+        let reused = tokens.reused as usize;
+        self.at_most("the reused tokens of a prompt", tokens.reused.into(), before.len() as u64)?;
+        let next = before.get(reused);
+        if next.is_some() && next == tokens.prompt.first() {
+            let wanted = "all that are equal to the call before";
+            return Err(self.wrong("the reused tokens of a prompt", reused, wanted));
+        }
+        for (what, listed, counted) in [
+            ("the listed tokens of a prompt", reused + tokens.prompt.len(), call.input_tokens),
+            ("the listed tokens of a reply", tokens.output.len(), call.output_tokens),
+        ] {
+            if listed as u64 != u64::from(counted) {
+                return Err(self.wrong(what, listed, format!("{counted}, as counted")));
+            }
+        }
+        dialogue::check_scores(&tokens.output).map_err(|fault| {
+            let what = format!("{} (reply token {})", fault.what, fault.place);
+            self.wrong(&what, fault.found, format!("at most {}", fault.most))
+        })
     }
 
     fn metrics(&self, usage: &Usage) -> Result<(), Finding> {

@@ -7,7 +7,7 @@ use arena_core::fault::{Fault, VoidReason};
 use arena_core::price::Price;
 use arena_core::record::{Outcome, VoidRecord};
 use arena_core::scenario::Role;
-use arena_core::seat::ModelCall;
+use arena_core::seat::{ModelCall, Sampling};
 use arena_core::turn::Move;
 
 use crate::honest::{Drawn, Recorded, Tournament, VOIDED_PAIR, assert_fails, submission};
@@ -220,7 +220,7 @@ fn only_known_entries_in_canonical_form_are_read() {
     type Change = fn(&mut Vec<u8>);
     let cases: [(&str, Change, &str); 5] = [
         ("another magic", |bytes| bytes[0] = b'X', "does not start with `ARNA`"),
-        ("a later version", |bytes| bytes[5] = 3, "layout version is 3, this program reads 2"),
+        ("a later version", |bytes| bytes[5] = 4, "layout version is 4, this program reads 3"),
         ("an unknown kind", |bytes| bytes[7] = 77, "unexpected kind 77"),
         ("a trailing byte", |bytes| bytes.push(0), "body does not decode"),
         ("a byte too few", |bytes| bytes.truncate(bytes.len() - 1), "body does not decode"),
@@ -415,11 +415,14 @@ fn every_seat_stayed_within_its_limits() {
                             act_index: 0,
                             model: "oracle".to_owned(),
                             request_sha256: [0; 32],
+                            sampling: Sampling::GREEDY,
+                            is_grammar_bound: false,
                             text: String::new(),
                             finish_reason: 0,
                             input_tokens: 1,
                             output_tokens: 1,
                             weight_milli: None,
+                            tokens: None,
                         });
                     });
                 },
