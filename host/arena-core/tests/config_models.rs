@@ -2,7 +2,7 @@
 
 use arena_core::config::models::{
     CACHE_MIB, CONCURRENCY, CONTEXT_TOKENS, Device, REMOTE_RETRIES, RemoteConfig, SLOTS,
-    TIMEOUT_SECONDS, WeightsConfig, WeightsSource,
+    ServerKind, TIMEOUT_SECONDS, WeightsConfig, WeightsSource,
 };
 use arena_core::config::{ModelSource, TournamentConfig};
 
@@ -64,6 +64,7 @@ fn a_server_is_asked_for_the_model_by_its_own_name_unless_told() {
     let expected = RemoteConfig {
         url: "http://127.0.0.1:8080/v1".to_owned(),
         remote_model: "small".to_owned(),
+        server: ServerKind::OpenAi,
         key_env: None,
         timeout_seconds: TIMEOUT_SECONDS,
         retries: REMOTE_RETRIES,
@@ -76,11 +77,13 @@ fn a_server_is_asked_for_the_model_by_its_own_name_unless_told() {
 #[test]
 fn every_key_of_a_server_reaches_its_field() {
     let keys = "url = \"https://arena.example/v1\"\nremote_model = \"org/small\"\n\
+                server = \"vllm\"\n\
                 key_env = \"ARENA_MODEL_KEY\"\ntimeout_seconds = 7\nretries = 0\n\
                 concurrency = 2\ncontext = 512";
     let expected = RemoteConfig {
         url: "https://arena.example/v1".to_owned(),
         remote_model: "org/small".to_owned(),
+        server: ServerKind::Vllm,
         key_env: Some("ARENA_MODEL_KEY".to_owned()),
         timeout_seconds: 7,
         retries: 0,

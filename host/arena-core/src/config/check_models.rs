@@ -10,8 +10,8 @@ use super::error::Mistake;
 use super::models::{
     CACHE_MIB, CACHE_MIB_MAX, CONCURRENCY, CONCURRENCY_MAX, CONTEXT_TOKENS, CONTEXT_TOKENS_MAX,
     CONTEXT_TOKENS_MIN, Device, ModelConfig, ModelSource, REMOTE_MODEL_BYTES_MAX, REMOTE_RETRIES,
-    REMOTE_RETRIES_MAX, RemoteConfig, SLOTS, SLOTS_MAX, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX,
-    URL_BYTES_MAX, VARIABLE_BYTES_MAX, WeightsConfig, WeightsSource,
+    REMOTE_RETRIES_MAX, RemoteConfig, SLOTS, SLOTS_MAX, ServerKind, TIMEOUT_SECONDS,
+    TIMEOUT_SECONDS_MAX, URL_BYTES_MAX, VARIABLE_BYTES_MAX, WeightsConfig, WeightsSource,
 };
 use super::parse::RawModel;
 use super::values::{check_digest, check_length, check_name, check_path, number, number_or};
@@ -70,6 +70,7 @@ fn check_effects(raw: &RawModel, source: usize) -> Checked<()> {
         ("slots", raw.slots.as_ref().map(Spanned::span), WEIGHTS),
         ("sha256", raw.sha256.as_ref().map(Spanned::span), WEIGHTS),
         ("remote_model", raw.remote_model.as_ref().map(Spanned::span), URL),
+        ("server", raw.server.as_ref().map(Spanned::span), URL),
         ("key_env", raw.key_env.as_ref().map(Spanned::span), URL),
         ("timeout_seconds", raw.timeout_seconds.as_ref().map(Spanned::span), URL),
         ("retries", raw.retries.as_ref().map(Spanned::span), URL),
@@ -104,7 +105,7 @@ fn check_weights(raw: &RawModel, given: &Spanned<String>) -> Checked<WeightsConf
             WeightsSource::Named(_) => WeightsSource::Named(check_stored(given)?),
             path => path,
         },
-        device: raw.device.as_ref().map_or(Ok(Device::Cpu), check_device)?,
+        device: raw.device.as_ref().map_or(Ok(Device::default()), check_device)?,
         adapter: raw.adapter.as_ref().map(check_path).transpose()?,
         context_tokens: raw.context.as_ref().map(|given| number(given, context)).transpose()?,
         cache_mib: number_or(&raw.cache_mib, 1..=CACHE_MIB_MAX, CACHE_MIB)?,
@@ -126,14 +127,21 @@ fn check_stored(given: &Spanned<String>) -> Checked<String> {
 }
 
 fn check_device(given: &Spanned<String>) -> Checked<Device> {
-    let named = given.get_ref();
-    let found = Device::ALL.into_iter().find(|device| device.name() == named);
-    found.ok_or_else(|| {
-        // No nearest one: `gpu` is nearer to `cpu` than to what is meant.
-        let known = Device::ALL.map(|device| format!("`{}`", device.name())).join(", ");
-        Mistake::at(given.span(), format!("unknown value `{named}`"))
-            .hint(format!("known here: {known}"))
-    })
+    let found = Device::ALL.into_iter().find(|device| device.name() == given.get_ref());
+    found.ok_or_else(|| unknown(given, &Device::ALL.map(Device::name)))
+}
+
+fn check_server(given: &Spanned<String>) -> Checked<ServerKind> {
+    let found = ServerKind::ALL.into_iter().find(|kind| kind.name() == given.get_ref());
+    found.ok_or_else(|| unknown(given, &ServerKind::ALL.map(ServerKind::name)))
+}
+
+/// Lists what is known. The nearest alone would not do: `gpu` is nearer to `cpu` than to what is
+/// meant.
+fn unknown(given: &Spanned<String>, known: &[&str]) -> Mistake {
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    Mistake::at(given.span(), format!("unknown value `{}`", given.get_ref()))
+        .hint(format!("known here: {}", known.join(", ")))
 }
 
 fn check_remote(raw: &RawModel, url: &Spanned<String>, name: &str) -> Checked<RemoteConfig> {
@@ -149,6 +157,7 @@ fn check_remote(raw: &RawModel, url: &Spanned<String>, name: &str) -> Checked<Re
     Ok(RemoteConfig {
         url: check_url(url)?,
         remote_model,
+        server: raw.server.as_ref().map_or(Ok(ServerKind::default()), check_server)?,
         key_env: raw.key_env.as_ref().map(check_variable).transpose()?,
         timeout_seconds: number_or(&raw.timeout_seconds, timeout, TIMEOUT_SECONDS)?,
         retries: number_or(&raw.retries, 0..=REMOTE_RETRIES_MAX, REMOTE_RETRIES)?,

@@ -131,6 +131,8 @@ pub struct RemoteConfig {
     pub url: String,
     /// What the server calls the model.
     pub remote_model: String,
+    /// Which fields beyond OpenAI's the server takes and gives.
+    pub server: ServerKind,
     /// The environment variable that holds the key. The key itself would end up in the log.
     pub key_env: Option<String>,
     /// Longest wait for an answer, in seconds.
@@ -141,4 +143,31 @@ pub struct RemoteConfig {
     pub concurrency: u32,
     /// Tokens of a prompt and its reply together.
     pub context_tokens: u32,
+}
+
+/// Which fields beyond OpenAI's a server takes and gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerKind {
+    /// None, so that replies are recorded without their tokens.
+    #[default]
+    OpenAi,
+    /// Those of vLLM.
+    Vllm,
+    /// Those of llama.cpp's `llama-server`.
+    LlamaServer,
+}
+
+impl ServerKind {
+    /// Every kind, in the order in which they are listed.
+    pub const ALL: [ServerKind; 3] =
+        [ServerKind::OpenAi, ServerKind::Vllm, ServerKind::LlamaServer];
+
+    /// Returns the name that files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerKind::OpenAi => "openai",
+            ServerKind::Vllm => "vllm",
+            ServerKind::LlamaServer => "llama-server",
+        }
+    }
 }
