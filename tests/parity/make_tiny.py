@@ -97,7 +97,9 @@ def write_checkpoint(name: str, config, dtype: torch.dtype, shard_size: str = "1
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=1) + "\n")
     text = train_tokenizer().to_str(pretty=False)
     (folder / "tokenizer.json").write_text(text + "\n")
-    return model.float()
+    # Read back, not converted back: what the model computes its rotations from is no weight, is
+    # not stored, and would keep the rounding to `dtype`.
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def write_older_config(path: pathlib.Path) -> None:
