@@ -1,6 +1,23 @@
 //! What a model is made of: the numbers that its tensors must agree with.
 //!
-//! Not here: where the numbers are read from (`gguf`, `folder`).
+//! Not here: where the numbers are read from (`gguf`, `folder`), the tensors (`layout`).
+
+use std::path::Path;
+
+use crate::error::WeightsError;
+
+/// The most transformer layers.
+pub const LAYERS_MAX: usize = 1024;
+/// The largest width of anything but the embedding's rows.
+pub const WIDTH_MAX: usize = 1 << 20;
+/// The most heads, of queries or of keys.
+pub const HEADS_MAX: usize = 1024;
+/// The most experts of a layer.
+pub const EXPERTS_MAX: usize = 1024;
+/// The most rows of the embedding.
+pub const VOCAB_MAX: usize = 1 << 20;
+/// The longest context.
+pub const CONTEXT_TOKENS_MAX: usize = 1 << 24;
 
 /// The architectures that are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,4 +92,61 @@ pub struct Moe {
     pub ffn: usize,
     /// Whether the chosen experts' weights are divided by their sum.
     pub normalise: bool,
+}
+
+impl ModelConfig {
+    /// Checks that every number is in range and agrees with the others. `path` is whose they
+    /// are.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), WeightsError> {
+        let mut numbers = vec![
+            ("width of the model", self.hidden, WIDTH_MAX),
+            ("number of layers", self.layers, LAYERS_MAX),
+            ("number of heads", self.heads, HEADS_MAX),
+            ("number of key heads", self.kv_heads, HEADS_MAX),
+            ("width of a head", self.head_dim, WIDTH_MAX),
+            ("number of tokens", self.vocab, VOCAB_MAX),
+            ("length of the context", self.context_tokens, CONTEXT_TOKENS_MAX),
+        ];
+        match self.moe {
+            None => numbers.push(("width of the feed-forward layer", self.ffn, WIDTH_MAX)),
+            Some(moe) => numbers.extend([
+                ("number of experts", moe.experts, EXPERTS_MAX),
+                ("number of experts of a token", moe.experts_per_token, moe.experts),
+                ("width of an expert", moe.ffn, WIDTH_MAX),
+            ]),
+        }
+        for (place, value, most) in numbers {
+            if value == 0 {
+                return Err(WeightsError::malformed(path, place, "is 0"));
+            }
+            if value > most {
+                let (place, value, most) = (place.to_string(), value as u64, most as u64);
+                return Err(WeightsError::Limit { path: path.into(), place, value, most });
+            }
+        }
+        self.check_agreement()
+            .map_err(|(place, detail)| WeightsError::malformed(path, place, detail))
+    }
+
+    fn check_agreement(&self) -> Result<(), (&'static str, String)> {
+        let ModelConfig { heads, kv_heads, head_dim, vocab, .. } = *self;
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(("heads", format!("{heads} are no multiple of {kv_heads} key heads")));
+        }
+        if !head_dim.is_multiple_of(2) {
+            return Err(("width of a head", format!("{head_dim} is odd")));
+        }
+        if !(self.rope_theta.is_finite() && self.rope_theta >= 1.0) {
+            return Err(("base of positions", format!("{} is not 1 or more", self.rope_theta)));
+        }
+        if !(self.rms_eps > 0.0 && self.rms_eps < 1.0) {
+            return Err(("epsilon of norms", format!("{} is not between 0 and 1", self.rms_eps)));
+        }
+        for &token in self.bos.iter().chain(&self.eos) {
+            if token as usize >= vocab {
+                return Err(("first or end token", format!("{token} is not one of {vocab}")));
+            }
+        }
+        Ok(())
+    }
 }

@@ -94,6 +94,11 @@ pub enum WeightsError {
         /// The most.
         most: usize,
     },
+    /// The crate that encodes text refused.
+    Tokenizer {
+        /// What it says.
+        detail: String,
+    },
     /// The chat template refused the messages, or cannot be used for them.
     Template {
         /// What it says, or what went wrong.
@@ -164,6 +169,7 @@ impl fmt::Display for WeightsError {
             WeightsError::TextTooLong { bytes, most } => {
                 write!(f, "text of {bytes} bytes is longer than {most}")
             }
+            WeightsError::Tokenizer { detail } => write!(f, "tokenizer: {detail}"),
             WeightsError::Template { detail } => write!(f, "chat template: {detail}"),
         }
     }

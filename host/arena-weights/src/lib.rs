@@ -7,11 +7,20 @@
 //! Not here: arithmetic (`arena-kernels`), running a model (`arena-model`), fetching one
 //! (`arena`).
 
+pub mod weights;
+
 pub mod adapter;
 pub mod config;
 pub mod error;
+pub mod gguf;
 pub mod manifest;
 pub mod template;
 pub mod tensor;
 pub mod tokenizer;
-pub mod weights;
+pub mod vocabulary;
+pub mod write;
+
+mod files;
+mod folder;
+mod layout;
+mod safetensors;

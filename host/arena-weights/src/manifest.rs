@@ -10,6 +10,9 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
+use crate::error::WeightsError;
+use crate::files::ModelFile;
+
 /// The hashes of a model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -29,6 +32,24 @@ pub struct ManifestFile {
 }
 
 impl Manifest {
+    /// Hashes files. `progress` is told bytes done and bytes of all.
+    pub(crate) fn of(
+        files: &[(String, ModelFile)],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Manifest, WeightsError> {
+        let all = files.iter().map(|(_, file)| file.size).sum();
+        let mut done = 0;
+        let mut hashed = Vec::new();
+        for (name, file) in files {
+            hashed.push(file.hash(name, &mut |bytes| {
+                done += bytes;
+                progress(done, all);
+            })?);
+        }
+        hashed.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Manifest { files: hashed })
+    }
+
     /// Returns the canonical text.
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -1,0 +1,4 @@
+//! What `arena-weights` makes of model files, real, written by the test, and hostile.
+
+mod smollm2;
+mod store;

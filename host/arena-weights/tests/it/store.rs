@@ -1,0 +1,17 @@
+//! Finds models on this machine, as `arena` does.
+
+use std::path::PathBuf;
+
+/// Returns the file of a model in the store; says so loudly if there is none.
+pub fn find(model: &str, test: &str) -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from);
+    let store = set("ARENA_MODELS")
+        .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("arena/models")))
+        .or_else(|| set("HOME").map(|home| home.join(".local/share/arena/models")))?;
+    let file = store.join(model).join("model.gguf");
+    if file.exists() {
+        return Some(file);
+    }
+    eprintln!("SKIPPED: {test}: no `{}`; run `arena model pull {model}`", file.display());
+    None
+}
