@@ -93,6 +93,8 @@ fn seconds(threads: usize, times: usize, mut work: impl FnMut(usize)) -> f64 {
 
 /// Processor time of this thread, in seconds, as Linux counts it.
 fn own() -> f64 {
+    // The count is brought up to date when the scheduler is entered.
+    std::thread::yield_now();
     let line = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let nanoseconds: u64 = line.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
     nanoseconds as f64 / 1e9
@@ -136,7 +138,8 @@ fn product(context: &Context, format: Format, rows: usize, columns: usize, m: us
     // As many matrices as it takes to be read from memory, as the layers of a model are.
     let matrix = || Matrix::new(&[(format, rows, &bytes)], columns).expect("sound");
     let first = matrix();
-    let copies = (100_000_000 / first.byte_count()).clamp(1, times.min(60));
+    let memory = if std::env::var_os("HOT").is_some() { 1 } else { 100_000_000 };
+    let copies = (memory / first.byte_count()).clamp(1, times.min(60));
     let matrices: Vec<Matrix> = (0..copies).map(|_| matrix()).collect();
     let (x, mut y) = (vec![0.5; columns * m], vec![0.0; rows * m]);
     let seconds = seconds(context.threads().get(), times, |time| {

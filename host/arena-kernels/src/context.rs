@@ -12,6 +12,7 @@
 
 use std::cell::UnsafeCell;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -264,5 +265,33 @@ impl Shared {
         // The lock orders this after a sleeper's last look, or before it.
         drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
         self.alarm.notify_all();
+    }
+}
+
+/// Elements of simple work that are worth a part of a region: some microseconds.
+const PART_ELEMENTS: usize = 16_384;
+
+/// How many rows each part of a region takes.
+#[derive(Clone, Copy)]
+pub(crate) struct RowParts {
+    rows: usize,
+    part_rows: usize,
+}
+
+/// Divides rows that cost as much as `elements` elements each.
+pub(crate) fn row_parts(rows: usize, elements: usize) -> RowParts {
+    RowParts { rows, part_rows: (PART_ELEMENTS / elements).max(1) }
+}
+
+impl RowParts {
+    /// Returns the number of parts.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.div_ceil(self.part_rows)
+    }
+
+    /// Returns the rows of a part.
+    pub(crate) fn rows(&self, part: usize) -> Range<usize> {
+        let start = part * self.part_rows;
+        start..(start + self.part_rows).min(self.rows)
     }
 }

@@ -21,5 +21,6 @@ pub mod norm;
 mod pack;
 pub mod reduction;
 pub mod rope;
+mod rows;
 mod shared;
 mod simd;

@@ -13,13 +13,11 @@ use std::ops::Range;
 use crate::context::Context;
 use crate::error::KernelsError;
 use crate::format::Format;
-use crate::isa::Isa;
 use crate::lines::{LINE, Lines};
 use crate::multiply::{Inputs, Panels};
 use crate::pack::{BLOCK, PANEL_ROWS, pack_row, panel_bytes, unpack};
 use crate::shared::SharedMut;
-#[cfg(target_arch = "x86_64")]
-use crate::simd::{Simd, avx2::Avx2, avx512::Avx512};
+use crate::simd;
 
 /// Rows of inputs that one thread multiplies a panel with before it takes the next panel: so many
 /// fit in a second-level cache, slab by slab.
@@ -155,22 +153,11 @@ impl Matrix {
         let y = SharedMut::new(y);
         context.run(division.items(), &|item| {
             let piece = division.piece(self, item);
-            match context.isa() {
-                Isa::Portable => self.multiply_plainly(&piece, x, y),
-                // SAFETY: a context is made for instructions that the machine has, and pieces are
-                // different columns or rows of `y`.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => unsafe { Avx2::call(self.panels(&piece, x, y)) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => unsafe { Avx512::call(self.panels(&piece, x, y)) },
-                #[cfg(not(target_arch = "x86_64"))]
-                isa => unreachable!("no context has {}", isa.name()),
-            }
+            let twin = |_| self.multiply_plainly(&piece, x, y);
+            simd::run(context.isa(), self.panels(&piece, x, y), twin);
         });
     }
 
-    #[cfg(target_arch = "x86_64")]
     fn panels(&self, piece: &Piece, x: &[f32], y: SharedMut) -> Panels {
         let part = &self.parts[piece.part];
         let first = piece.panels.start * PANEL_ROWS;

@@ -4,7 +4,7 @@
 //! the intrinsics named here, never in a formula. The functions are `unsafe` because the caller
 //! must be compiled for the instructions: [`Simd::call`] is the way in.
 //!
-//! Not here: formulas (`multiply`, `attend`, `vector`), and the plain twins that they are
+//! Not here: formulas (`multiply`, `attend`, `rows`), and the plain twins that they are
 //! compared with.
 
 // Intrinsics and pointers of tiles: each is compared bit for bit with a twin in plain Rust.
@@ -16,6 +16,7 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod weights;
 
+use crate::isa::Isa;
 use crate::multiply::TileOf;
 use crate::simd::weights::Weights;
 
@@ -34,7 +35,7 @@ pub(crate) trait Kernel {
 /// The operations of an instruction set.
 ///
 /// Every operation on floats is that of IEEE 754, lane by lane, rounding to nearest; `maximum` is
-/// `if a > b { a } else { b }`.
+/// `if a > b { a } else { b }`, and `minimum` with `<`.
 ///
 /// # Safety
 /// Of all functions: the machine has the instructions; pointers are good for as many elements as
@@ -75,6 +76,7 @@ pub(crate) trait Simd: Copy {
     unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     unsafe fn div(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     unsafe fn maximum(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    unsafe fn minimum(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a * b + c`, rounded once.
     unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
     /// `value` where `x` is a number, `x` where it is NaN.
@@ -94,6 +96,20 @@ pub(crate) trait Simd: Copy {
     unsafe fn halve(x: Self::Integers) -> Self::Integers;
     /// Signed integers as floats, rounding to nearest.
     unsafe fn to_floats(x: Self::Integers) -> Self::Floats;
+}
+
+/// Runs a kernel by the instructions of a context, or its plain twin.
+pub(crate) fn run<K: Kernel>(isa: Isa, kernel: K, twin: impl FnOnce(K) -> K::Output) -> K::Output {
+    match isa {
+        // SAFETY: contexts, and `Isa::best`, name instructions that the machine has, and kernels
+        // are made with good pointers.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2::Avx2::call(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512::Avx512::call(kernel) },
+        _ => twin(kernel),
+    }
 }
 
 /// Calls the tile of `$vectors` vectors whose number of rows is `$rows`.

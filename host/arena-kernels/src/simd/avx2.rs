@@ -102,6 +102,11 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn minimum(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        _mm256_min_ps(a, b)
+    }
+
+    #[inline(always)]
     unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
         _mm256_fmadd_ps(a, b, c)
     }

@@ -37,9 +37,6 @@ pub(crate) struct Cursor<S: Simd, const V: usize> {
 
 /// A format's way to read blocks. Columns are read in steps of four, in order.
 pub(crate) trait Weights: Copy {
-    /// The format.
-    const FORMAT: Format;
-
     /// Reads the scales of block `block`.
     ///
     /// # Safety
@@ -128,8 +125,6 @@ macro_rules! four_bits {
         pub(crate) struct $name;
 
         impl Weights for $name {
-            const FORMAT: Format = $format;
-
             #[inline(always)]
             unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V> {
                 cursor::<S, V>($format, lanes, block, 32, |$shared, $header, $lane| $scales)
@@ -178,8 +173,6 @@ macro_rules! bytes {
         pub(crate) struct $name;
 
         impl Weights for $name {
-            const FORMAT: Format = $format;
-
             #[inline(always)]
             unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V> {
                 cursor::<S, V>($format, lanes, block, 8, |$shared, $header, $lane| $scales)
@@ -229,8 +222,6 @@ macro_rules! floats {
         pub(crate) struct $name;
 
         impl Weights for $name {
-            const FORMAT: Format = $format;
-
             #[inline(always)]
             unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V> {
                 let bits = 8 * $format.block_bytes();
