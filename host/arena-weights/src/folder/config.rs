@@ -130,7 +130,11 @@ impl Keys<'_> {
         self.only("decoder_sparse_step", &Value::from(1))?;
         self.only("mlp_only_layers", &Value::Array(Vec::new()))?;
         Ok(Some(Moe {
-            experts: self.needed("num_experts")?,
+            // `transformers` writes the first name since version 5.
+            experts: match self.number("num_local_experts")? {
+                Some(experts) => experts,
+                None => self.needed("num_experts")?,
+            },
             experts_per_token: self.needed("num_experts_per_tok")?,
             ffn: self.needed("moe_intermediate_size")?,
             // Source: `transformers`, `Qwen3MoeConfig`.
