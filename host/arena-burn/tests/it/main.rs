@@ -1,5 +1,7 @@
 //! The executor on every device that this program was built for and this machine has.
 
 mod batches;
+#[cfg(feature = "autodiff")]
+mod gradients;
 mod parity;
 mod tiny;

@@ -1,7 +1,6 @@
 //! What `transformers` computes for checkpoints of every architecture (`tests/parity/README.md`).
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use arena_burn::device::BurnDevice;
@@ -142,30 +141,39 @@ fn smollm2() -> Option<PathBuf> {
 /// Short prompts, so that the test takes seconds: burn's CPU backend makes twenty tokens a second.
 const SHORT: [&str; 4] = ["chat-question", "chat-forged-marks", "text-one-letter", "text-json"];
 
+/// Lets SmolLM2 continue the short prompts by some tokens.
+fn check_smollm2(device: BurnDevice, steps: usize) {
+    let Some(path) = smollm2() else {
+        return tiny::skipped("SmolLM2 is not here: `arena model pull smollm2`");
+    };
+    if !tiny::is_here(device) {
+        return;
+    }
+    let weights = Weights::open(&path).expect("the packaged model is sound");
+    let all = read(&fixture("smollm2.json"));
+    let all = all["cases"].as_array().expect("a list of cases");
+    let named = |name: &&str| {
+        case(all.iter().find(|case| case["name"] == **name).expect("the case is there"))
+    };
+    let cases: Vec<Case> = SHORT.iter().map(named).collect();
+    let mut executor = BurnExecutor::load(&weights, device, 32 << 20).expect("the device is there");
+    for (case, (tokens, _)) in cases.iter().zip(greedy(&mut executor, &cases, None, steps)) {
+        assert_eq!(tokens, case.output[..steps], "on {device}");
+    }
+}
+
 #[test]
 fn smollm2_writes_what_it_writes_with_transformers() {
-    let Some(path) = smollm2() else {
-        // Written past the test harness, which would hide it.
-        writeln!(std::io::stderr(), "SKIPPED: SmolLM2 is not here: `arena model pull smollm2`")
-            .expect("stderr can be written to");
-        return;
-    };
-    let weights = Weights::open(&path).expect("the packaged model is sound");
-    let cases = read(&fixture("smollm2.json"));
-    let cases: Vec<Case> = SHORT
-        .iter()
-        .map(|name| {
-            let cases = cases["cases"].as_array().expect("a list of cases");
-            case(cases.iter().find(|case| case["name"] == *name).expect("the case is there"))
-        })
-        .collect();
-    for device in tiny::devices() {
-        // Software adapters make a token a second.
-        let steps = if device == BurnDevice::Flex { 8 } else { 3 };
-        let mut executor =
-            BurnExecutor::load(&weights, device, 32 << 20).expect("the device is there");
-        for (case, (tokens, _)) in cases.iter().zip(greedy(&mut executor, &cases, None, steps)) {
-            assert_eq!(tokens, case.output[..steps], "on {device}");
-        }
-    }
+    check_smollm2(BurnDevice::Flex, 8);
+}
+
+#[test]
+fn smollm2_writes_the_same_on_wgpu() {
+    // Software adapters make a token a second.
+    check_smollm2(BurnDevice::Wgpu, 3);
+}
+
+#[test]
+fn smollm2_writes_the_same_on_cuda() {
+    check_smollm2(BurnDevice::Cuda, 8);
 }

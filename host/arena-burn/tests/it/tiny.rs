@@ -6,7 +6,7 @@ use arena_burn::device::BurnDevice;
 use arena_burn::executor::BurnExecutor;
 use arena_burn::loading;
 use arena_burn::transformer::Transformer;
-use arena_model::executor::{AdapterId, Batch, BlockId, Executor as _, SequenceRows};
+use arena_model::executor::{AdapterId, Batch, BlockId, Executor, SequenceRows};
 use arena_weights::config::{Architecture, ModelConfig, Moe};
 use burn::tensor::Device;
 
@@ -23,21 +23,28 @@ pub const BLOCKS: u64 = 12;
 
 /// Returns the devices to test on, and says which are left out.
 pub fn devices() -> Vec<BurnDevice> {
-    let mut devices = vec![BurnDevice::Flex];
-    for (device, compiled) in
-        [(BurnDevice::Wgpu, cfg!(feature = "wgpu")), (BurnDevice::Cuda, cfg!(feature = "cuda"))]
-    {
-        match device.open() {
-            Ok(_) => devices.push(device),
-            // Written past the test harness, which would hide it.
-            Err(error) if compiled => {
-                writeln!(std::io::stderr(), "SKIPPED: tests on `{device}`: {error}")
-                    .expect("stderr can be written to");
-            }
-            Err(_) => {}
-        }
+    let all = [BurnDevice::Flex, BurnDevice::Wgpu, BurnDevice::Cuda];
+    all.into_iter().filter(|device| is_here(*device)).collect()
+}
+
+/// Says whether this program can test on a device, aloud if it was built for it and cannot.
+pub fn is_here(device: BurnDevice) -> bool {
+    let compiled = match device {
+        BurnDevice::Flex => true,
+        BurnDevice::Wgpu => cfg!(feature = "wgpu"),
+        BurnDevice::Cuda => cfg!(feature = "cuda"),
+    };
+    match device.open() {
+        Ok(_) => return true,
+        Err(error) if compiled => skipped(&format!("tests on `{device}`: {error}")),
+        Err(_) => {}
     }
-    devices
+    false
+}
+
+/// Says that something is not tested, past the test harness, which would hide it.
+pub fn skipped(what: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {what}").expect("stderr can be written to");
 }
 
 /// Returns the numbers of a tiny model. Widths are no multiples of anything that matters.
@@ -158,7 +165,7 @@ pub fn batch(pieces: &[Piece]) -> Batch {
 }
 
 /// Computes some sequences' rows together, and returns the logits of every row.
-pub fn run(executor: &mut BurnExecutor, pieces: &[Piece]) -> Vec<f32> {
+pub fn run(executor: &mut dyn Executor, pieces: &[Piece]) -> Vec<f32> {
     let mut logits = Vec::new();
     executor.forward(&batch(pieces), &mut logits).expect("the device works");
     logits
