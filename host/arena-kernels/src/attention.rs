@@ -1,7 +1,20 @@
 //! Attention over keys and values in blocks of 16 tokens.
+//!
+//! Not here: the same by vectors (`attend`).
 
+// Threads write different rows and heads of the same output.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::attend::Pass;
 use crate::context::Context;
-use crate::reduction::{exp_and_sum, maximum};
+use crate::reduction::{exp_and_sum_by, maximum_by};
+use crate::shared::SharedMut;
+use crate::simd;
+
+/// Query rows times heads that are computed together: keys are read once for so many.
+const PASS_PAIRS: usize = 24;
 
 /// Tokens of a block.
 pub const BLOCK_TOKENS: usize = 16;
@@ -96,7 +109,8 @@ impl KvBlocks {
 /// What one query row attends to.
 #[derive(Debug, Clone, Copy)]
 pub struct AttentionRow<'a> {
-    /// The blocks of its sequence, at least as many as the context needs.
+    /// The blocks of its sequence, at least as many as the context needs. Rows of one sequence
+    /// that share the slice itself are computed together.
     pub blocks: &'a [u32],
     /// Tokens that it sees, its own among them; at least 1.
     pub context_tokens: usize,
@@ -120,38 +134,86 @@ pub fn attention(
     out: &mut [f32],
 ) {
     let width = shape.heads * shape.head_dim;
-    assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
+    assert!(width > 0 && shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
     assert!(shape.kv_heads == kv.kv_heads && shape.head_dim == kv.head_dim, "{shape:?}");
     assert!(q.len() == rows.len() * width, "{} queries, {} rows of {width}", q.len(), rows.len());
     assert!(q.len() == out.len(), "{} elements in, {} out", q.len(), out.len());
-    let _ = context;
-    let group = shape.heads / shape.kv_heads;
-    let scale = 1.0 / (shape.head_dim as f32).sqrt();
-    let head_len = shape.head_dim * BLOCK_TOKENS;
-    let heads = q.chunks_exact(shape.head_dim).zip(out.chunks_exact_mut(shape.head_dim));
-    for (index, (q, out)) in heads.enumerate() {
-        let (row, head) = (&rows[index / shape.heads], index % shape.heads / group);
+    for row in rows {
+        let needed = row.context_tokens.div_ceil(BLOCK_TOKENS);
+        assert!(needed > 0, "a row that sees nothing");
+        assert!(needed <= row.blocks.len(), "{needed} blocks of {}", row.blocks.len());
+        let exist = row.blocks[..needed].iter().all(|&block| (block as usize) < kv.blocks);
+        assert!(exist, "a block that is not one of {}", kv.blocks);
+    }
+    let passes = passes(shape, rows);
+    let out = SharedMut::new(out);
+    context.run(passes.len() * shape.kv_heads, &|part| {
+        let pass = Pass {
+            isa: context.isa(),
+            shape: *shape,
+            kv_head: part % shape.kv_heads,
+            first_row: passes[part / shape.kv_heads].start,
+            rows: &rows[passes[part / shape.kv_heads].clone()],
+            q,
+            keys: &kv.keys,
+            values: &kv.values,
+            out,
+        };
+        simd::run(context.isa(), pass, attend_plainly);
+    });
+}
+
+/// Divides rows into runs of neighbours of one sequence.
+fn passes(shape: &AttentionShape, rows: &[AttentionRow]) -> Vec<Range<usize>> {
+    let rows_max = (PASS_PAIRS * shape.kv_heads / shape.heads).max(1);
+    let mut passes: Vec<Range<usize>> = vec![];
+    for (index, row) in rows.iter().enumerate() {
+        match passes.last_mut() {
+            Some(pass)
+                if pass.len() < rows_max && std::ptr::eq(rows[pass.start].blocks, row.blocks) =>
+            {
+                pass.end += 1;
+            }
+            _ => passes.push(index..index + 1),
+        }
+    }
+    passes
+}
+
+/// The twin of `attend`: one row, head and token after the other.
+fn attend_plainly(pass: Pass) {
+    let dim = pass.shape.head_dim;
+    let head_len = dim * BLOCK_TOKENS;
+    let group = pass.shape.heads / pass.shape.kv_heads;
+    let scale = pass.scale();
+    for (index, row) in pass.rows.iter().enumerate() {
         let block_at = |token: usize| {
             let block = row.blocks[token / BLOCK_TOKENS] as usize;
-            (block * shape.kv_heads + head) * head_len
+            (block * pass.shape.kv_heads + pass.kv_head) * head_len
         };
-        let score = |token: usize| {
-            let keys = &kv.keys[block_at(token)..][..head_len];
-            let keys = keys.iter().skip(token % BLOCK_TOKENS).step_by(BLOCK_TOKENS);
-            q.iter().zip(keys).fold(0.0_f32, |sum, (q, k)| q.mul_add(*k, sum)) * scale
-        };
-        let mut scores: Vec<f32> = (0..row.context_tokens).map(score).collect();
-        let max = maximum(&scores);
-        let sum = exp_and_sum(&mut scores, max);
-        out.fill(0.0);
-        for (token, score) in scores.iter().enumerate() {
-            let at = block_at(token) + token % BLOCK_TOKENS * shape.head_dim;
-            for (out, value) in out.iter_mut().zip(&kv.values[at..][..shape.head_dim]) {
-                *out = score.mul_add(*value, *out);
+        for head in pass.kv_head * group..(pass.kv_head + 1) * group {
+            let at = ((pass.first_row + index) * pass.shape.heads + head) * dim;
+            let q = &pass.q[at..][..dim];
+            let score = |token: usize| {
+                let keys = &pass.keys[block_at(token)..][..head_len];
+                let keys = keys.iter().skip(token % BLOCK_TOKENS).step_by(BLOCK_TOKENS);
+                q.iter().zip(keys).fold(0.0_f32, |sum, (q, k)| q.mul_add(*k, sum)) * scale
+            };
+            let mut scores: Vec<f32> = (0..row.context_tokens).map(score).collect();
+            let max = maximum_by(pass.isa, &scores);
+            let sum = exp_and_sum_by(pass.isa, &mut scores, max);
+            // SAFETY: every row and head is of one part, and `out` outlives the region.
+            let out = unsafe { pass.out.elements(at, dim) };
+            out.fill(0.0);
+            for (token, score) in scores.iter().enumerate() {
+                let at = block_at(token) + token % BLOCK_TOKENS * dim;
+                for (out, value) in out.iter_mut().zip(&pass.values[at..][..dim]) {
+                    *out = score.mul_add(*value, *out);
+                }
             }
-        }
-        for out in out {
-            *out /= sum;
+            for out in out {
+                *out /= sum;
+            }
         }
     }
 }

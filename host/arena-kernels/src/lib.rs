@@ -8,6 +8,7 @@
 //! Not here: model files (`arena-weights`), the transformer and its batches (`arena-model`).
 
 pub mod activation;
+mod attend;
 pub mod attention;
 pub mod choice;
 pub mod context;

@@ -16,6 +16,7 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod weights;
 
+use crate::attend::PairTile;
 use crate::isa::Isa;
 use crate::multiply::TileOf;
 use crate::simd::weights::Weights;
@@ -58,6 +59,11 @@ pub(crate) trait Simd: Copy {
     unsafe fn wide_tile<W: Weights>(rows: usize, tile: TileOf);
     /// Runs a tile of `rows` rows and two vectors.
     unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf);
+
+    /// Runs a tile of attention of `pairs` queries and four vectors, where the registers hold it.
+    unsafe fn wide_pairs<T: PairTile>(pairs: usize, tile: T);
+    /// Runs a tile of attention of `pairs` queries and two vectors.
+    unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T);
 
     unsafe fn splat(x: f32) -> Self::Floats;
     unsafe fn load(from: *const f32) -> Self::Floats;
@@ -124,3 +130,14 @@ macro_rules! tile_of_rows {
     };
 }
 pub(crate) use tile_of_rows;
+
+/// Calls the tile of attention of `$vectors` vectors whose number of queries is `$pairs`.
+macro_rules! pairs_tile {
+    ($simd:ty, $vectors:literal, $pairs:expr, $tile:expr, [$($count:literal)+]) => {
+        match $pairs {
+            $($count => <$simd>::call(crate::attend::Pairs::<_, $count, $vectors>($tile)),)+
+            pairs => unreachable!("a tile of {pairs} queries"),
+        }
+    };
+}
+pub(crate) use pairs_tile;

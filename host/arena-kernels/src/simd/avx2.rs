@@ -6,9 +6,10 @@
 
 use std::arch::x86_64::*;
 
+use crate::attend::PairTile;
 use crate::multiply::TileOf;
 use crate::simd::weights::Weights;
-use crate::simd::{Kernel, Simd, tile_of_rows};
+use crate::simd::{Kernel, Simd, pairs_tile, tile_of_rows};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2;
@@ -37,6 +38,16 @@ impl Simd for Avx2 {
     #[inline]
     unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf) {
         tile_of_rows!(Self, W, 2, rows, tile, [4 5 6])
+    }
+
+    #[inline]
+    unsafe fn wide_pairs<T: PairTile>(pairs: usize, tile: T) {
+        pairs_tile!(Self, 4, pairs, tile, [1 2 3])
+    }
+
+    #[inline]
+    unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T) {
+        pairs_tile!(Self, 2, pairs, tile, [4 5 6])
     }
 
     #[inline(always)]
