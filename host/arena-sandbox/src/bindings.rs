@@ -1,6 +1,6 @@
 //! Types and typed calls generated from `guest-sdk/wit/arena.wit`, world `agent`.
 //!
-//! Not here: what the imports do (`imports`).
+//! Not here: what the imports do (`imports`, `inference`).
 
 #![allow(missing_docs, reason = "generated: the WIT file documents these items")]
 
@@ -8,5 +8,5 @@ wasmtime::component::bindgen!({
     world: "agent",
     path: "../../guest-sdk/wit",
     imports: { default: trappable },
-    with: { "arena:negotiation/inference.chat": crate::imports::Chat },
+    with: { "arena:negotiation/inference.chat": crate::inference::Chat },
 });
