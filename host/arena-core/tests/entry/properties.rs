@@ -347,7 +347,7 @@ proptest! {
         kind in prop_oneof![1..=6_u16, 256..=257_u16],
         body in vec(prop_oneof![3 => 0..3_u8, 1 => any::<u8>()], 0..400),
     ) {
-        let bytes = [&b"ARNA\0\x02"[..], &kind.to_be_bytes(), &body].concat();
+        let bytes = [&b"ARNA\0\x03"[..], &kind.to_be_bytes(), &body].concat();
         if let Some(value) = Hashed::decode(&bytes) {
             prop_assert_eq!(value.encode(), bytes);
         }
@@ -378,9 +378,9 @@ proptest! {
 #[test]
 fn a_huge_length_is_refused_without_allocating_it() {
     // The first field of an announcement is a text; its length is the first u32 of the body.
-    let bytes = b"ARNA\0\x02\0\x01\xff\xff\xff\xffabc";
+    let bytes = b"ARNA\0\x03\0\x01\xff\xff\xff\xffabc";
     assert!(Entry::decode(bytes).is_err());
-    let bytes = b"ARNA\0\x02\x01\0\xff\xff\xff\xffabc";
+    let bytes = b"ARNA\0\x03\x01\0\xff\xff\xff\xffabc";
     assert!(Announcement::decode(bytes).is_err());
 }
 

@@ -308,7 +308,7 @@ fn a_whole_record_that_is_no_entry_is_refused_by_number() {
     stage.announce(folder.path()).expect("an empty folder");
     let reopened = LogWriter::open(folder.path(), stage.settings()).expect("the log is there");
     let mut writer = reopened.resume_at(1).expect("one entry is there");
-    let entry = b"ARNA\0\x02\0\x09";
+    let entry = b"ARNA\0\x03\0\x09";
     writer.append_all(&[Record { entry, attachment: &[] }]).expect("the disk works");
     drop(writer);
     let error = refuse(&stage, folder.path());
