@@ -1,0 +1,168 @@
+//! One batch through the model.
+//!
+//! Per layer, with `n` an RMS norm: `x += output(attention(n(x)))`, then
+//! `x += feed_forward(n(x))`; at the end `logits = head(n(x))`. Queries and keys are normalised per
+//! head where the architecture has such norms, then rotated. Shapes: `x` is `[m, hidden]`,
+//! queries `[m, heads * head_dim]`, keys and values `[m, kv_heads * head_dim]`.
+
+use arena_kernels::activation::{add, swiglu};
+use arena_kernels::attention::{AttentionRow, attention};
+use arena_kernels::norm::rms_norm;
+use arena_kernels::rope::rope;
+
+use crate::executor::{BATCH_ROWS_MAX, BLOCK_TOKENS, Batch};
+
+use super::CpuExecutor;
+use super::adapter::{AdaptedRows, Change, Linear, group};
+use super::layer::FeedForward;
+use super::scratch::sized;
+
+impl CpuExecutor {
+    pub(super) fn compute(&mut self, batch: &Batch, logits: &mut Vec<f32>) {
+        let row_count = batch.tokens.len();
+        assert!(row_count <= BATCH_ROWS_MAX, "{row_count} rows of at most {BATCH_ROWS_MAX}");
+        let hidden = self.config.hidden;
+        let groups = group(batch);
+        self.note_places(batch);
+        let mut residual = std::mem::take(&mut self.scratch.residual);
+        let x = sized(&mut residual, row_count * hidden);
+        for (x, &token) in x.chunks_exact_mut(hidden).zip(&batch.tokens) {
+            self.embedding.row(token as usize, x);
+        }
+        for layer in 0..self.layers.len() {
+            self.attend(batch, &groups, layer, x);
+            self.feed_forward(&groups, layer, x);
+        }
+        self.write_logits(batch, x, logits);
+        self.scratch.residual = residual;
+    }
+
+    /// Writes down the position of every row, and the blocks of every sequence.
+    fn note_places(&mut self, batch: &Batch) {
+        self.scratch.positions.clear();
+        self.scratch.blocks.clear();
+        for sequence in &batch.sequences {
+            let count = u32::try_from(sequence.rows.len()).expect("batches are small");
+            let positions = sequence.start_position..sequence.start_position + count;
+            self.scratch.positions.extend(positions);
+            self.scratch.blocks.extend(sequence.blocks.iter().map(|block| block.0));
+        }
+    }
+
+    fn attend(&mut self, batch: &Batch, groups: &[AdaptedRows], index: usize, x: &mut [f32]) {
+        let row_count = batch.tokens.len();
+        let (context, config, scratch) = (&*self.context, &self.config, &mut self.scratch);
+        let layer = &self.layers[index];
+        let (query_width, key_width) =
+            (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        let width = query_width + 2 * key_width;
+        let normed = sized(&mut scratch.normed, x.len());
+        rms_norm(context, x, &layer.attention_norm, config.rms_eps, normed);
+        let joined = sized(&mut scratch.joined, row_count * width);
+        layer.queries_keys_values.multiply(context, normed, joined);
+        let parts = [
+            (Linear::Query, 0),
+            (Linear::Key, query_width),
+            (Linear::Value, query_width + key_width),
+        ];
+        for (linear, offset) in parts {
+            let change = Change { layer: index, linear, x: normed, stride: width, offset };
+            change.add(context, &self.adapters, groups, joined, &mut scratch.adapter);
+        }
+        let queries = sized(&mut scratch.queries, row_count * query_width);
+        let keys = sized(&mut scratch.keys, row_count * key_width);
+        let values = sized(&mut scratch.values, row_count * key_width);
+        take_columns(joined, width, 0, queries, query_width);
+        take_columns(joined, width, query_width, keys, key_width);
+        take_columns(joined, width, query_width + key_width, values, key_width);
+        if let Some(norms) = &layer.head_norms {
+            for (heads, norm) in [(&mut *queries, &norms.queries), (&mut *keys, &norms.keys)] {
+                let normed = sized(&mut scratch.normed_heads, heads.len());
+                rms_norm(context, heads, norm, config.rms_eps, normed);
+                heads.copy_from_slice(normed);
+            }
+        }
+        rope(&self.rope, queries, &scratch.positions);
+        rope(&self.rope, keys, &scratch.positions);
+        let cache = &mut self.cache[index];
+        let mut first_block = 0;
+        let mut rows = Vec::with_capacity(row_count);
+        for sequence in &batch.sequences {
+            let blocks = &scratch.blocks[first_block..first_block + sequence.blocks.len()];
+            first_block += blocks.len();
+            for row in sequence.rows.clone() {
+                let position = scratch.positions[row] as usize;
+                let (key, value) = (row * key_width, row * key_width);
+                cache.store(
+                    blocks[position / BLOCK_TOKENS],
+                    position % BLOCK_TOKENS,
+                    &keys[key..key + key_width],
+                    &values[value..value + key_width],
+                );
+                rows.push(AttentionRow { blocks, context_tokens: position + 1 });
+            }
+        }
+        let attended = sized(&mut scratch.attended, row_count * query_width);
+        attention(context, &self.attention, queries, &rows, cache, attended);
+        let out = sized(&mut scratch.out, x.len());
+        layer.output.multiply(context, attended, out);
+        let stride = config.hidden;
+        let change =
+            Change { layer: index, linear: Linear::Output, x: attended, stride, offset: 0 };
+        change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
+        add(x, out);
+    }
+
+    fn feed_forward(&mut self, groups: &[AdaptedRows], index: usize, x: &mut [f32]) {
+        let (context, config, scratch) = (&*self.context, &self.config, &mut self.scratch);
+        let layer = &self.layers[index];
+        let normed = sized(&mut scratch.normed, x.len());
+        rms_norm(context, x, &layer.feed_forward_norm, config.rms_eps, normed);
+        let out = sized(&mut scratch.out, x.len());
+        match &layer.feed_forward {
+            FeedForward::Experts(experts) => {
+                experts.forward(context, normed, out, &mut scratch.experts);
+            }
+            FeedForward::Dense(dense) => {
+                let (width, row_count) = (config.ffn, x.len() / config.hidden);
+                let gate_up = sized(&mut scratch.gate_up, row_count * 2 * width);
+                dense.gate_up.multiply(context, normed, gate_up);
+                for (linear, offset) in [(Linear::Gate, 0), (Linear::Up, width)] {
+                    let change =
+                        Change { layer: index, linear, x: normed, stride: 2 * width, offset };
+                    change.add(context, &self.adapters, groups, gate_up, &mut scratch.adapter);
+                }
+                let gated = sized(&mut scratch.gated, row_count * width);
+                swiglu(context, width, gate_up, gated);
+                dense.down.multiply(context, gated, out);
+                let (linear, stride) = (Linear::Down, config.hidden);
+                let change = Change { layer: index, linear, x: gated, stride, offset: 0 };
+                change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
+            }
+        }
+        add(x, out);
+    }
+
+    fn write_logits(&mut self, batch: &Batch, x: &[f32], logits: &mut Vec<f32>) {
+        let hidden = self.config.hidden;
+        let count = batch.logits_of.len();
+        let wanted = sized(&mut self.scratch.out, count * hidden);
+        for (wanted, &row) in wanted.chunks_exact_mut(hidden).zip(&batch.logits_of) {
+            wanted.copy_from_slice(&x[row * hidden..][..hidden]);
+        }
+        let normed = sized(&mut self.scratch.normed, count * hidden);
+        rms_norm(&self.context, wanted, &self.final_norm, self.config.rms_eps, normed);
+        logits.resize(count * self.config.vocab, 0.0);
+        if count > 0 {
+            let head = self.head.as_ref().unwrap_or(&self.embedding);
+            head.multiply(&self.context, normed, logits);
+        }
+    }
+}
+
+/// Copies columns `offset..offset + to_width` of a matrix with rows of `from_width`.
+fn take_columns(from: &[f32], from_width: usize, offset: usize, to: &mut [f32], to_width: usize) {
+    for (from, to) in from.chunks_exact(from_width).zip(to.chunks_exact_mut(to_width)) {
+        to.copy_from_slice(&from[offset..offset + to_width]);
+    }
+}
