@@ -3,9 +3,8 @@
 use arena_burn::device::BurnDevice;
 use arena_burn::executor::BurnExecutor;
 use arena_model::executor::{AdapterId, BlockId, Executor as _, ExecutorError};
-use arena_weights::adapter::{Adapter, AdapterLayer};
+use arena_weights::adapter::Adapter;
 use arena_weights::config::Architecture;
-use arena_weights::manifest::Manifest;
 use burn::module::Param;
 use burn::tensor::{Int, Tensor, TensorData};
 
@@ -118,25 +117,6 @@ fn blocks_used_again_forget_what_they_held() {
     });
 }
 
-/// Returns an adapter of rank 3 that changes these weights.
-fn adapter(architecture: Architecture, names: &[&str]) -> Adapter {
-    let config = tiny::config(architecture);
-    let mut random = Random(7);
-    let (hidden, ffn, heads) = (config.hidden, config.ffn, config.heads * config.head_dim);
-    let layer = |name: &str| {
-        let (rows, columns) = match name {
-            name if name.contains("q_proj") => (heads, hidden),
-            name if name.contains("o_proj") => (hidden, heads),
-            name if name.contains("down_proj") => (hidden, ffn),
-            _ => (ffn, hidden),
-        };
-        let (a, b) = (random.floats(3 * columns), random.floats(rows * 3));
-        (name.to_string(), AdapterLayer { columns, rows, a, b })
-    };
-    let layers = names.iter().copied().map(layer).collect();
-    Adapter { rank: 3, scale: 0.5, layers, manifest: Manifest { files: Vec::new() } }
-}
-
 const ADAPTED: [&str; 3] = [
     "model.layers.0.self_attn.q_proj.weight",
     "model.layers.1.self_attn.o_proj.weight",
@@ -173,7 +153,7 @@ fn merged(architecture: Architecture, device: BurnDevice, adapter: &Adapter) -> 
 fn an_adapter_changes_its_own_rows_as_if_it_were_added_to_the_weights() {
     for device in tiny::devices() {
         let architecture = Architecture::Llama;
-        let adapter = adapter(architecture, &ADAPTED);
+        let adapter = tiny::adapter(&tiny::config(architecture), &ADAPTED);
         let mut executor = tiny::executor(architecture, device);
         executor.set_adapter(AdapterId(1), Some(&adapter)).expect("it fits the model");
         let (first, second) = (Random(8).tokens(5), Random(9).tokens(4));
@@ -195,7 +175,8 @@ fn an_adapter_changes_its_own_rows_as_if_it_were_added_to_the_weights() {
 fn an_adapter_that_does_not_fit_names_the_weight() {
     let mut llama = tiny::executor(Architecture::Llama, BurnDevice::Flex);
     let mut mixture = tiny::executor(Architecture::Qwen3Moe, BurnDevice::Flex);
-    let mut wrong = adapter(Architecture::Llama, &ADAPTED);
+    let config = tiny::config(Architecture::Llama);
+    let mut wrong = tiny::adapter(&config, &ADAPTED);
     wrong.layers.get_mut(ADAPTED[0]).expect("it is adapted").columns = 35;
     let error = |executor: &mut BurnExecutor, adapter: &Adapter| match executor
         .set_adapter(AdapterId(0), Some(adapter))
@@ -209,11 +190,11 @@ fn an_adapter_that_does_not_fit_names_the_weight() {
          [60, 36]"
     );
     assert_eq!(
-        error(&mut llama, &adapter(Architecture::Llama, &["model.layers.2.mlp.up_proj.weight"])),
+        error(&mut llama, &tiny::adapter(&config, &["model.layers.2.mlp.up_proj.weight"])),
         "adapter of `model.layers.2.mlp.up_proj.weight`: the model has no linear layer of this name"
     );
     assert_eq!(
-        error(&mut mixture, &adapter(Architecture::Qwen3Moe, &ADAPTED[2..])),
+        error(&mut mixture, &tiny::adapter(&config, &ADAPTED[2..])),
         "adapter of `model.layers.1.mlp.down_proj.weight`: adapters of a mixture of experts are \
          not supported"
     );

@@ -3,5 +3,6 @@
 mod batches;
 #[cfg(feature = "autodiff")]
 mod gradients;
+mod oracle;
 mod parity;
 mod tiny;

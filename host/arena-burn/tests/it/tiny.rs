@@ -7,7 +7,9 @@ use arena_burn::executor::BurnExecutor;
 use arena_burn::loading;
 use arena_burn::transformer::Transformer;
 use arena_model::executor::{AdapterId, Batch, BlockId, Executor, SequenceRows};
+use arena_weights::adapter::{Adapter, AdapterLayer};
 use arena_weights::config::{Architecture, ModelConfig, Moe};
+use arena_weights::manifest::Manifest;
 use burn::tensor::Device;
 
 /// Every architecture.
@@ -127,6 +129,24 @@ pub fn serve(model: Transformer, architecture: Architecture, device: BurnDevice)
         .expect("the device is there");
     assert_eq!(executor.block_count() as u64, BLOCKS);
     executor
+}
+
+/// Returns an adapter of rank 3 that changes these weights.
+pub fn adapter(config: &ModelConfig, names: &[&str]) -> Adapter {
+    let mut random = Random(7);
+    let (hidden, ffn, heads) = (config.hidden, config.ffn, config.heads * config.head_dim);
+    let layer = |name: &str| {
+        let (rows, columns) = match name {
+            name if name.contains("q_proj") => (heads, hidden),
+            name if name.contains("o_proj") => (hidden, heads),
+            name if name.contains("down_proj") => (hidden, ffn),
+            _ => (ffn, hidden),
+        };
+        let (a, b) = (random.floats(3 * columns), random.floats(rows * 3));
+        (name.to_string(), AdapterLayer { columns, rows, a, b })
+    };
+    let layers = names.iter().copied().map(layer).collect();
+    Adapter { rank: 3, scale: 0.5, layers, manifest: Manifest { files: Vec::new() } }
 }
 
 /// One sequence's rows of a batch.
