@@ -4,7 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use arena_burn::executor::BurnExecutor;
+use arena_core::seat::Sampling;
+use arena_llm::model::LanguageModel as _;
+use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_model::cpu::CpuExecutor;
+use arena_model::engine::{Engine, EngineOptions, ModelParts};
 use arena_model::executor::{AdapterId, BlockId, Executor};
 use arena_weights::weights::Weights;
 
@@ -68,17 +72,25 @@ fn play(executor: &mut dyn Executor) -> Played {
     played
 }
 
+fn fixture(name: &str) -> Weights {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/fixtures");
+    Weights::open(&fixtures.join(name)).expect("the fixture is sound")
+}
+
+fn cpu(weights: &Weights) -> CpuExecutor {
+    let threads = NonZeroUsize::new(2).expect("two is not zero");
+    CpuExecutor::load(weights, threads, CACHE_BYTES).expect("the fixture can be loaded")
+}
+
 #[test]
 fn the_cpu_kernels_and_burn_agree() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/fixtures");
     for name in ["tiny-llama", "tiny-qwen3", "tiny-qwen3-moe", "tiny-qwen3-moe-raw"] {
-        let weights = Weights::open(&fixtures.join(name)).expect("the fixture is sound");
+        let weights = fixture(name);
         let adapter = tiny::adapter(
             weights.config(),
             &["model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.o_proj.weight"],
         );
-        let threads = NonZeroUsize::new(2).expect("two is not zero");
-        let mut cpu = CpuExecutor::load(&weights, threads, CACHE_BYTES).expect("it can be loaded");
+        let mut cpu = cpu(&weights);
         cpu.set_adapter(AdapterId(2), Some(&adapter)).expect("it fits the model");
         let expected = play(&mut cpu);
         for device in tiny::devices() {
@@ -88,6 +100,54 @@ fn the_cpu_kernels_and_burn_agree() {
             let found = play(&mut burn);
             assert_eq!(found.tokens, expected.tokens, "{name} on {device}");
             assert_close(&found.logits, &expected.logits, &format!("{name} on {device}"));
+        }
+    }
+}
+
+/// Returns a request of its own length and sampling.
+fn request(index: u32) -> Request {
+    let text = &"I offer $12.50 for the hose. It is used."[..5 + 5 * index as usize];
+    let warm = Sampling { temperature_milli: 900, top_k: 40, ..Sampling::GREEDY };
+    Request {
+        model: "tiny".to_string(),
+        messages: vec![Message {
+            role: ChatRole::User,
+            text: text.to_string(),
+            tokens: Vec::new(),
+        }],
+        max_tokens: 12 + index,
+        sampling: if index.is_multiple_of(2) { Sampling::GREEDY } else { warm },
+        stop: Vec::new(),
+        grammar: None,
+        key: CallKey { seat_seed: 7, call_index: index },
+    }
+}
+
+/// Returns the tokens that an engine answers some requests with, all asked at once.
+fn answers(executor: Box<dyn Executor>, weights: &Weights) -> Vec<Vec<u32>> {
+    let parts = ModelParts::read(weights, [7; 32]).expect("the fixture is sound");
+    let options = EngineOptions::new("tiny");
+    let engine = Engine::start(executor, parts, options).expect("the engine starts");
+    let answer = |index| {
+        let reply = engine.complete(&request(index)).expect("the request is sound");
+        let tokens = reply.tokens.expect("the engine knows its tokens");
+        tokens.output.iter().map(|token| token.id).collect()
+    };
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..7).map(|index| scope.spawn(move || answer(index))).collect();
+        asked.into_iter().map(|thread| thread.join().expect("it is answered")).collect()
+    })
+}
+
+#[test]
+fn an_engine_answers_the_same_with_burn_as_with_the_cpu_kernels() {
+    for name in ["tiny-llama", "tiny-qwen3", "tiny-qwen3-moe"] {
+        let weights = fixture(name);
+        let expected = answers(Box::new(cpu(&weights)), &weights);
+        for device in tiny::devices() {
+            let burn =
+                BurnExecutor::load(&weights, device, CACHE_BYTES).expect("the device is there");
+            assert_eq!(answers(Box::new(burn), &weights), expected, "{name} on {device}");
         }
     }
 }
