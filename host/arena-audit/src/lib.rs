@@ -55,7 +55,8 @@ pub const LIMITS: &[&str] = &[
     "Whether a match was played when it is said to have been: of a deterministic agent, a \
      transcript that comes out again is as good as a run.",
     "Whether a language model gave the recorded replies, and whether it was asked only once: they \
-     are bound by hash and answer the same requests, no more.",
+     are bound by hash and answer the same requests, no more. Whether they can be what the model \
+     says is shown by scoring their tokens again with the model, where they are recorded.",
     "Whether the program that audits is sound: build it yourself, or use another reader of the \
      format.",
 ];

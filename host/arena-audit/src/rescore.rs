@@ -42,7 +42,7 @@ pub const GROSS_MICRO: u64 = 2_000_000;
 pub type Scorer<'a> = dyn Fn(&[u32], &[u32]) -> Result<Vec<SampledToken>, String> + 'a;
 
 /// What was compared of one agent's calls, or of all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scores {
     /// Calls that were scored again.
     pub calls: u64,
@@ -195,22 +195,6 @@ fn add_call(
         scores.add(recorded, again, is_greedy);
     }
     Ok(())
-}
-
-impl Default for Scores {
-    fn default() -> Scores {
-        Scores {
-            calls: 0,
-            calls_without_tokens: 0,
-            tokens: 0,
-            equal: 0,
-            ranks: [0; 6],
-            greedy: 0,
-            greedy_misses: 0,
-            gross: 0,
-            differences: Histogram::default(),
-        }
-    }
 }
 
 impl Scores {

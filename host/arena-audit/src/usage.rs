@@ -227,3 +227,169 @@ impl Seat<'_> {
         self.at_most("the bytes of a value's name", longest.unwrap_or(0), most)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arena_core::config::ComponentSource;
+    use arena_core::seat::{CallTokens, SampledToken, Sampling, TokenScore};
+
+    const LIMITS: fn() -> Limits = || Limits {
+        model_calls_max: 4,
+        model_input_tokens_max: 30,
+        model_output_tokens_max: 10,
+        model_calls_turn_max: 2,
+        model_output_tokens_turn_max: 6,
+        ..Limits::default()
+    };
+
+    fn token(id: u32) -> SampledToken {
+        let top = vec![TokenScore { id, logprob_micro: -5 }];
+        SampledToken { id, logprob_micro: -5, sampled_logprob_micro: 0, top }
+    }
+
+    /// A call in a dialogue in which tokens are numbered by their place.
+    fn call(act_index: u32, reused: u32, prompt: u32, output: u32) -> ModelCall {
+        let read = reused + prompt;
+        ModelCall {
+            act_index,
+            model: "small".to_owned(),
+            request_sha256: [0; 32],
+            sampling: Sampling::GREEDY,
+            is_grammar_bound: false,
+            text: "well".to_owned(),
+            finish_reason: 0,
+            input_tokens: read,
+            output_tokens: output,
+            weight_milli: None,
+            tokens: Some(CallTokens {
+                reused,
+                prompt: (reused..read).collect(),
+                output: (read..read + output).map(token).collect(),
+            }),
+        }
+    }
+
+    /// Two calls in the first turn, one in the next.
+    fn calls() -> Vec<ModelCall> {
+        vec![call(0, 0, 5, 4), call(0, 9, 1, 2), call(1, 12, 3, 3)]
+    }
+
+    fn check(calls: Vec<ModelCall>) -> Result<(), String> {
+        let agent = AgentConfig {
+            name: "llm".to_owned(),
+            component: ComponentSource::Builtin("llm".to_owned()),
+            params: String::new(),
+            candidate: false,
+            models: vec!["small".to_owned(), "blind".to_owned()],
+            training: false,
+            submission: None,
+        };
+        let model = ModelEntry {
+            name: "small".to_owned(),
+            context_tokens: 16,
+            sha256: [0; 32],
+            engine: String::new(),
+        };
+        let models = [model];
+        let seat = Seat { role: Role::Buyer, agent: &agent, models: &models, limits: &LIMITS() };
+        let usage = Usage { model_calls: calls, ..Usage::default() };
+        seat.models(&usage, Acts { answered: 2, asked: 2 }).map_err(|finding| finding.to_string())
+    }
+
+    #[test]
+    fn calls_within_every_limit_pass_with_and_without_tokens() {
+        assert_eq!(check(calls()), Ok(()));
+        let mut calls = calls();
+        calls[1].tokens = None;
+        let later = calls[2].tokens.as_mut().expect("tokens");
+        // Now the first call is the one before.
+        (later.reused, later.prompt) = (9, (9..15).collect());
+        assert_eq!(check(calls), Ok(()));
+    }
+
+    type Lie = (fn(&mut Vec<ModelCall>), &'static str);
+
+    const LIES: &[Lie] = &[
+        (|c| c.resize(5, c[2].clone()), "the model calls of the buyer `llm`: found 5"),
+        (|c| c[2].act_index = 0, "the model calls of a turn of the buyer `llm`: found 3"),
+        (|c| c[1].act_index = 2, "the turn of a model call of the buyer `llm`: found 2"),
+        (|c| c[0].input_tokens = 6, "the listed tokens of a prompt of the buyer `llm`: found 5"),
+        (|c| c[0].output_tokens = 3, "the listed tokens of a reply of the buyer `llm`: found 4"),
+        (|c| c[1] = call(0, 9, 1, 3), "the reply tokens of a turn of the buyer `llm`: found 7"),
+        (
+            |c| {
+                c.iter_mut().for_each(|call| call.tokens = None);
+                c[2].output_tokens = 5;
+            },
+            "the reply tokens of the buyer `llm`: found 11, expected at most 10",
+        ),
+        (
+            |c| {
+                c.iter_mut().for_each(|call| call.tokens = None);
+                c[0].input_tokens = 6;
+            },
+            "the prompt tokens of the buyer `llm`: found 31, expected at most 30",
+        ),
+        (
+            |c| *c = vec![call(0, 0, 16, 1)],
+            "the prompt tokens of a model call of the buyer `llm`: found 16, expected at most 15",
+        ),
+        (
+            |c| c[0].input_tokens = 0,
+            "the prompt tokens of a model call of the buyer `llm`: found 0, expected at least 1",
+        ),
+        (
+            |c| c[0].output_tokens = 0,
+            "the reply tokens of a model call of the buyer `llm`: found 0, expected at least 1",
+        ),
+        (|c| c[0].model = "oracle".to_owned(), "found `oracle`, expected one of"),
+        (|c| c[0].model = "blind".to_owned(), "found `blind`, expected one of"),
+        (
+            |c| c[0].sampling.top_p_milli = 0,
+            "the `top-p-milli` of a model call of the buyer `llm`: found 0, expected 1 to 1000",
+        ),
+        (
+            |c| c[0].sampling.temperature_milli = 2_001,
+            "the `temperature-milli` of a model call of the buyer `llm`: found 2001",
+        ),
+        (
+            |c| *c = vec![call(0, 1, 4, 4)],
+            "the reused tokens of a prompt of the buyer `llm`: found 1, expected at most 0",
+        ),
+        (
+            |c| {
+                let tokens = c[1].tokens.as_mut().expect("tokens");
+                (tokens.reused, tokens.prompt) = (8, vec![8, 9]);
+            },
+            "the reused tokens of a prompt of the buyer `llm`: found 8, expected all that are",
+        ),
+        (
+            |c| c[1].tokens.as_mut().expect("tokens").reused = u32::MAX,
+            "the reused tokens of a prompt of the buyer `llm`: found 4294967295",
+        ),
+        (
+            |c| c[0].tokens.as_mut().expect("tokens").output[3].sampled_logprob_micro = 1,
+            "in millionths (reply token 3) of the buyer `llm`: found 1, expected at most 0",
+        ),
+        (
+            |c| {
+                let top = &mut c[0].tokens.as_mut().expect("tokens").output[0].top;
+                *top = vec![top[0]; 6];
+            },
+            "the number of likeliest tokens (reply token 0) of the buyer `llm`: found 6",
+        ),
+        (|c| c[0].finish_reason = 3, "the code of a reply's end of the buyer `llm`: found 3"),
+        (|c| c[0].weight_milli = Some(1), "the weight of a reply of the buyer `llm`: found 1"),
+    ];
+
+    #[test]
+    fn every_figure_of_a_model_call_is_held_against_its_limit() {
+        for (lie, says) in LIES {
+            let mut calls = calls();
+            lie(&mut calls);
+            let found = check(calls).expect_err(says);
+            assert!(found.contains(says), "{found}\nnot: {says}");
+        }
+    }
+}

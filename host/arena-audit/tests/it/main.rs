@@ -8,4 +8,5 @@ mod tampered;
 mod bits;
 mod hostile;
 mod receipts;
+mod rescoring;
 mod witnesses;
