@@ -35,7 +35,7 @@ impl Recorded {
             .get(number)
             .filter(|call| call.model == self.info.name && call.request_sha256 == request.sha256())
             .map(|call| (number, call))
-            .ok_or_else(|| ModelError::InvalidInput("not on the record".to_owned()))
+            .ok_or_else(unrecorded)
     }
 }
 
@@ -51,13 +51,14 @@ impl LanguageModel for Recorded {
 
     fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
         let (number, call) = self.find(request)?;
-        let tokens = call.tokens.as_ref().map(|tokens| {
-            let prompt = dialogue::prompt(&self.calls, number).ok_or_else(|| {
-                ModelError::Unavailable("the record's prompt tokens do not fit together".to_owned())
-            })?;
-            Ok(ReplyTokens { prompt, output: tokens.output.clone() })
-        });
-        Ok(Completion {
+        let tokens = match &call.tokens {
+            None => None,
+            Some(tokens) => {
+                let prompt = dialogue::prompt(&self.calls, number).ok_or_else(unrecorded)?;
+                Some(ReplyTokens { prompt, output: tokens.output.clone() })
+            }
+        };
+        let completion = Completion {
             text: call.text.clone(),
             // The seat's allowance tells what it cut from what the caller cut.
             finish_reason: match call.finish_reason {
@@ -66,9 +67,17 @@ impl LanguageModel for Recorded {
             },
             input_tokens: call.input_tokens,
             output_tokens: call.output_tokens,
-            tokens: tokens.transpose()?,
-        })
+            tokens,
+        };
+        // What no model can have replied was not replied. Were it to fail here as a model fails,
+        // a forged record would end in a void in place of a difference.
+        completion.check(request).map_err(|_| unrecorded())?;
+        Ok(completion)
     }
+}
+
+fn unrecorded() -> ModelError {
+    ModelError::InvalidInput("not on the record".to_owned())
 }
 
 #[cfg(test)]
@@ -142,11 +151,29 @@ mod tests {
         let tokens = |reused, prompt| CallTokens { reused, prompt, output: vec![written(9)] };
         let calls = [
             ModelCall { tokens: Some(tokens(0, vec![1, 2, 3])), ..call("small", &first, 0) },
-            ModelCall { tokens: Some(tokens(4, vec![4])), ..call("small", &second, 0) },
+            ModelCall {
+                input_tokens: 5,
+                tokens: Some(tokens(4, vec![4])),
+                ..call("small", &second, 0)
+            },
         ];
         let reply = model(&calls).complete(&second).expect("a reply");
         let wanted = ReplyTokens { prompt: vec![1, 2, 3, 9, 4], output: vec![written(9)] };
         assert_eq!(reply.tokens, Some(wanted));
+    }
+
+    #[test]
+    fn a_recorded_reply_that_cannot_be_one_is_none() {
+        let asked = request("one", 0);
+        let broken = CallTokens { reused: 5, prompt: vec![1], output: vec![] };
+        for lie in [
+            ModelCall { output_tokens: 9, ..call("small", &asked, 0) },
+            ModelCall { input_tokens: 0, ..call("small", &asked, 0) },
+            ModelCall { tokens: Some(broken), ..call("small", &asked, 0) },
+        ] {
+            let found = model(&[lie]).complete(&asked);
+            assert_eq!(found, Err(ModelError::InvalidInput("not on the record".to_owned())));
+        }
     }
 
     #[test]
