@@ -124,7 +124,7 @@ pub fn complaint(ended: &Output) -> String {
 
 /// Returns the line of a step.
 #[track_caller]
-fn line<'a>(printed: &'a str, step: &str) -> &'a str {
+pub fn line<'a>(printed: &'a str, step: &str) -> &'a str {
     let is_step = |line: &&str| {
         let verdicts = ["  verified ", "  FAILED ", "  not checked "];
         let rest = verdicts.iter().find_map(|verdict| line.strip_prefix(verdict));

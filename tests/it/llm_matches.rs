@@ -198,13 +198,14 @@ fn a_spent_budget_or_a_full_context_ends_the_asking_and_not_the_match() {
     let spent = "plays on without a model: the seat's model budget is spent";
     check_budget(Limits { model_calls_max: 0, ..free }, reject, 0, None, spent);
     check_budget(Limits { model_calls_max: 3, ..free }, reject, 3, Some(0), spent);
-    check_budget(Limits { model_input_tokens_max: 1, ..free }, reject, 1, Some(0), spent);
     // `Action`, `:`, `[`, `REJECT`, `]`: the second answer is cut by the budget.
     check_budget(Limits { model_output_tokens_max: 7, ..free }, reject, 2, Some(2), spent);
     let full = format!("context-tokens = 8\n{reject}");
-    let refused = "plays on without a model: the model refused the input: it cannot continue this \
-        conversation, which may be too long";
+    let refused = "plays on without a model: the model refused the input: it cannot answer this: \
+        the conversation may be too long for what is left or for the model, or the request ask for \
+        what the model does not offer";
     check_budget(free, &full, 0, None, refused);
+    check_budget(Limits { model_input_tokens_max: 1, ..free }, reject, 0, None, refused);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod llm_guarded;
 mod llm_matches;
 mod log_commands;
 mod model_failures;
+mod model_records;
 mod negmas;
 mod readme;
 mod resume;

@@ -378,7 +378,7 @@ fn the_second_reader_finds_bytes_that_no_writer_writes() {
         (|parts| parts[2].0.push(0), "entry 2: has bytes behind its end"),
         (|parts| parts[2].0.truncate(50), "entry 2: is cut short"),
         (|parts| parts[2].0[7] = 7, "entry 2: is of kind 7, not 2 or 3"),
-        (|parts| parts[2].0[5] = 3, "entry 2: does not start with `ARNA` and layout version 2"),
+        (|parts| parts[2].0[5] = 2, "entry 2: does not start with `ARNA` and layout version 3"),
         (|parts| end(parts).0[8 + 32] = 2, "entry REVEAL: has a tag of 2 where 2 are known"),
         (|parts| end(parts).1.push(0), "entry REVEAL: has an attachment"),
         (|parts| parts[3].1.push(0), "entry 3: the transcript's hash is"),

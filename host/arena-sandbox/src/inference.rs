@@ -31,7 +31,7 @@ pub const CHATS_BYTES_MAX: usize = 4 << 20;
 /// What a guest reads when a request keeps the host's bounds and cannot be answered. One text for
 /// every reason: see [`arena_llm::allowance`].
 const REFUSED: &str = "it cannot answer this: the conversation may be too long for what is left \
-                       or for the model, or the grammar one that it cannot follow";
+                       or for the model, or the request ask for what the model does not offer";
 
 /// A conversation that a guest has opened.
 pub struct Chat {

@@ -6,7 +6,7 @@ mod harness;
 mod kit;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use arena_core::config::Limits;
@@ -322,8 +322,7 @@ fn a_models_own_words_stay_the_tokens_that_it_sampled() {
     let user = requests[2].messages.iter().filter(|message| message.role == ChatRole::User);
     assert!(user.into_iter().all(|message| message.tokens.is_empty()));
 
-    let reused: Vec<u32> =
-        calls.iter().map(|call| call.tokens.as_ref().unwrap().reused).collect();
+    let reused: Vec<u32> = calls.iter().map(|call| call.tokens.as_ref().unwrap().reused).collect();
     // Each prompt begins with all that was read and written before.
     let so_far = |call: usize| calls[call].input_tokens + calls[call].output_tokens;
     assert_eq!(reused, [0, so_far(0), so_far(1)]);
@@ -419,10 +418,8 @@ fn a_turns_budget_comes_again_in_the_next_turn() {
     assert_eq!(offers(&played), [2, 2, 2]);
     assert_eq!(asked, 6);
     let calls = &played.usage.model_calls;
-    let found: Vec<(u32, u32, u8)> = calls
-        .iter()
-        .map(|call| (call.act_index, call.output_tokens, call.finish_reason))
-        .collect();
+    let found: Vec<(u32, u32, u8)> =
+        calls.iter().map(|call| (call.act_index, call.output_tokens, call.finish_reason)).collect();
     assert_eq!(found, [(0, 5, 0), (0, 3, 2), (1, 5, 0), (1, 3, 2), (2, 5, 0), (2, 3, 2)]);
 }
 
@@ -505,10 +502,7 @@ fn a_reply_that_cannot_be_one_voids_the_match_and_never_reaches_the_record() {
         Completion { output_tokens: 10, ..plain() },
         Completion { text: "x".repeat(REPLY_BYTES_MAX + 1), ..plain() },
         Completion { output_tokens: 0, ..plain() },
-        Completion {
-            tokens: Some(ReplyTokens { prompt: vec![1], output: vec![] }),
-            ..plain()
-        },
+        Completion { tokens: Some(ReplyTokens { prompt: vec![1], output: vec![] }), ..plain() },
     ];
     for reply in lies {
         let model = Arc::new(Told { reply, after: Duration::ZERO });
@@ -533,4 +527,50 @@ fn waiting_for_a_model_is_not_the_guests_time() {
     let agent = sandbox.load(&asking("(call $ask) (call $ask) (i32.const 1024)")).unwrap();
     let played = play(&sandbox, &agent, &granted(model), 1);
     assert_eq!((played.error, played.usage.model_calls.len()), (None, 2));
+}
+
+/// Answers nobody until 64 wait.
+struct Batch(Barrier);
+
+impl LanguageModel for Batch {
+    fn info(&self) -> ModelInfo {
+        info()
+    }
+
+    fn count_prompt(&self, _: &Request) -> Result<Option<u32>, ModelError> {
+        Ok(None)
+    }
+
+    fn complete(&self, _: &Request) -> Result<Completion, ModelError> {
+        self.0.wait();
+        Ok(plain())
+    }
+}
+
+#[test]
+fn a_sandbox_has_room_for_sixty_four_matches_that_wait_for_one_model_together() {
+    const MATCHES: usize = 64;
+    let settings = arena_sandbox::SandboxSettings::new(
+        Limits::default(),
+        2 * MATCHES as u32,
+        harness::worker(),
+    );
+    let sandbox = Sandbox::new(&settings).unwrap();
+    let agent = sandbox.load(&asking("(call $ask) (i32.const 1024)")).unwrap();
+    let asking = granted(Arc::new(Batch(Barrier::new(MATCHES))));
+    let silent = Grants::default();
+    std::thread::scope(|scope| {
+        let play_one = || {
+            // The opponent's seat is there while the other one waits.
+            let opponent = sandbox.seat(&agent, &silent, 8).unwrap();
+            let played = play(&sandbox, &agent, &asking, 2);
+            drop(opponent);
+            played
+        };
+        let matches: Vec<_> = (0..MATCHES).map(|_| scope.spawn(play_one)).collect();
+        for played in matches {
+            let played = played.join().unwrap();
+            assert_eq!((played.error, played.usage.model_calls.len()), (None, 2));
+        }
+    });
 }

@@ -1,7 +1,7 @@
 //! What language models are said to have answered. Kinds 41, 42.
 
 use arena_core::record::MatchRecord;
-use arena_core::seat::ModelCall;
+use arena_core::seat::{CallTokens, ModelCall, SampledToken};
 
 use crate::tampering::honest::{drawn, seeded};
 use crate::tampering::play::AGAIN;
@@ -58,6 +58,114 @@ pub const TAMPERINGS: &[Tampering] = &[
         expect: Expect::Named {
             limit: "Whether a language model gave the recorded replies",
             shown: "models were not asked, their recorded replies were given again",
+        },
+    },
+    Tampering {
+        number: 41,
+        what: "a reply is said to be sampled otherwise",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| {
+                change_calls(log, |calls| calls[0].sampling.temperature_milli ^= 1);
+            });
+            Asked::audit(AGAIN)
+        },
+        expect: Expect::Fails { steps: "re-execution", what: "run again: ", found: "", wanted: "" },
+    },
+    Tampering {
+        number: 41,
+        what: "a reply has a temperature that no request can have",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| {
+                change_calls(log, |calls| calls[0].sampling.temperature_milli = 2_001);
+            });
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "usage",
+            what: "the `temperature-milli` of a model call of the",
+            found: "2001",
+            wanted: "0 to 2000",
+        },
+    },
+    Tampering {
+        number: 41,
+        what: "a reply is said to be bound by a grammar, so that unlikely tokens look chosen",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| change_calls(log, |calls| calls[0].is_grammar_bound ^= true));
+            Asked::audit(AGAIN)
+        },
+        expect: Expect::Fails { steps: "re-execution", what: "run again: ", found: "", wanted: "" },
+    },
+    Tampering {
+        number: 41,
+        what: "a reply has more tokens than it is charged for",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| {
+                change_calls(log, |calls| {
+                    let tokens = spelled(&calls[0], 1);
+                    calls[0].tokens = Some(tokens);
+                });
+            });
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "usage",
+            what: "the listed tokens of a reply of the",
+            found: "",
+            wanted: ", as counted",
+        },
+    },
+    Tampering {
+        number: 41,
+        what: "a token is likelier than certain",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| {
+                change_calls(log, |calls| {
+                    let mut tokens = spelled(&calls[0], 0);
+                    tokens.output[0].logprob_micro = 1;
+                    calls[0].tokens = Some(tokens);
+                });
+            });
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "usage",
+            what: "the logarithm of its probability in millionths (reply token 0) of the",
+            found: "1",
+            wanted: "at most 0",
+        },
+    },
+    Tampering {
+        number: 42,
+        what: "a prompt is said to repeat what was never said",
+        by: By::Organiser,
+        of: drawn,
+        tamper: |scene| {
+            scene.forge(|log| {
+                change_calls(log, |calls| {
+                    let mut tokens = spelled(&calls[0], 0);
+                    tokens.reused = 7;
+                    tokens.prompt.truncate(tokens.prompt.len() - 7);
+                    calls[0].tokens = Some(tokens);
+                });
+            });
+            Asked::audit(&[])
+        },
+        expect: Expect::Fails {
+            steps: "usage",
+            what: "the reused tokens of a prompt of the",
+            found: "7",
+            wanted: "at most 0",
         },
     },
     Tampering {
@@ -138,6 +246,16 @@ pub const TAMPERINGS: &[Tampering] = &[
         },
     },
 ];
+
+/// Returns tokens for a call that has none, with so many too many in its reply.
+fn spelled(call: &ModelCall, too_many: u32) -> CallTokens {
+    let token = |id| SampledToken { id, logprob_micro: -1, sampled_logprob_micro: 0, top: vec![] };
+    CallTokens {
+        reused: 0,
+        prompt: (0..call.input_tokens).collect(),
+        output: (0..call.output_tokens + too_many).map(token).collect(),
+    }
+}
 
 fn calls(record: &MatchRecord) -> &[ModelCall] {
     let usage = record.usage.iter().find(|usage| !usage.model_calls.is_empty());
