@@ -5,7 +5,8 @@
 //! own processor time is measured, so that other programs on the machine disturb little; the runs
 //! on several threads are measured by the clock. The best of several runs counts.
 //!
-//! Arguments pick formats by name (`Q4_1`), `threads=N`, `isa=NAME`.
+//! Arguments pick formats by name (`Q4_1`), `shape=NAME`, `rows=N,M`, `threads=N`, `isa=NAME`;
+//! with `hot`, weights stay in the cache where they fit.
 
 #![allow(clippy::print_stdout)]
 // The peer's function takes pointers.
@@ -29,7 +30,7 @@ const SHAPES: [(&str, usize, usize); 5] = [
     ("down", 576, 1536),
     ("head", 49152, 576),
 ];
-const ROWS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
+const ROWS_OF_INPUTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 512];
 /// Runs of which the best counts.
 const RUNS: usize = 5;
 /// Floating-point operations of a run, at least.
@@ -37,6 +38,9 @@ const RUN_OPERATIONS: f64 = 4e8;
 
 fn main() {
     let mut formats = vec![];
+    let mut ms = ROWS_OF_INPUTS.to_vec();
+    let mut is_hot = false;
+    let mut shapes = SHAPES.to_vec();
     let mut threads = 1;
     let mut isa = Isa::best();
     for argument in std::env::args().skip(1) {
@@ -44,6 +48,12 @@ fn main() {
             threads = count.parse().expect("a number of threads");
         } else if let Some(name) = argument.strip_prefix("isa=") {
             isa = Isa::ALL.into_iter().find(|isa| isa.name() == name).expect("avx512 or so");
+        } else if let Some(list) = argument.strip_prefix("rows=") {
+            ms = list.split(',').map(|m| m.parse().expect("numbers of rows")).collect();
+        } else if let Some(name) = argument.strip_prefix("shape=") {
+            shapes.retain(|shape| shape.0 == name);
+        } else if argument == "hot" {
+            is_hot = true;
         } else if let Some(format) = Format::ALL.iter().find(|f| f.name() == argument) {
             formats.push(*format);
         }
@@ -55,23 +65,23 @@ fn main() {
     println!("{} thread(s), {}", threads, isa.name());
     println!("fused multiply-adds in registers, one thread: {:.1} Gflop/s", peak());
     println!("reading memory, one thread: {:.1} GB/s", bandwidth());
-    for (name, rows, columns) in SHAPES {
+    for (name, rows, columns) in shapes {
         println!("\n{name}: {rows} x {columns}          Gflop/s (GB/s of packed weights) for rows");
         print!("{:>8}", "");
-        for m in ROWS {
+        for &m in &ms {
             print!("{m:>15}");
         }
         println!();
         for format in &formats {
             print!("{:>8}", format.name());
-            for m in ROWS {
-                let (flops, bytes) = product(&context, *format, rows, columns, m);
+            for &m in &ms {
+                let (flops, bytes) = product(&context, *format, (rows, columns, m), is_hot);
                 print!("{:>15}", format!("{flops:.1} ({bytes:.1})"));
             }
             println!();
         }
         print!("{:>8}", "gemm");
-        for m in ROWS {
+        for &m in &ms {
             print!("{:>15}", format!("{:.1}", peer(rows, columns, m, threads)));
         }
         println!();
@@ -128,7 +138,12 @@ fn bandwidth() -> f64 {
     8.0 * words.len() as f64 / seconds / 1e9
 }
 
-fn product(context: &Context, format: Format, rows: usize, columns: usize, m: usize) -> (f64, f64) {
+fn product(
+    context: &Context,
+    format: Format,
+    (rows, columns, m): (usize, usize, usize),
+    is_hot: bool,
+) -> (f64, f64) {
     let bytes = vec![0x11; format.row_bytes(columns).unwrap_or(0) * rows];
     if bytes.is_empty() {
         return (f64::NAN, f64::NAN);
@@ -138,7 +153,7 @@ fn product(context: &Context, format: Format, rows: usize, columns: usize, m: us
     // As many matrices as it takes to be read from memory, as the layers of a model are.
     let matrix = || Matrix::new(&[(format, rows, &bytes)], columns).expect("sound");
     let first = matrix();
-    let memory = if std::env::var_os("HOT").is_some() { 1 } else { 100_000_000 };
+    let memory = if is_hot { 1 } else { 100_000_000 };
     let copies = (memory / first.byte_count()).clamp(1, times.min(60));
     let matrices: Vec<Matrix> = (0..copies).map(|_| matrix()).collect();
     let (x, mut y) = (vec![0.5; columns * m], vec![0.0; rows * m]);

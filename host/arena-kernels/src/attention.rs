@@ -217,3 +217,6 @@ fn attend_plainly(pass: Pass) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@ pub enum Isa {
     Avx2,
     /// Plain Rust. Slow where the compiler's target has no fused multiply-add.
     Portable,
+    /// Vectors of sixteen lanes in plain Rust.
+    #[cfg(test)]
+    Lanes16,
 }
 
 impl Isa {
@@ -24,13 +27,18 @@ impl Isa {
 
     /// Returns every one that this machine has, fastest first.
     pub fn available() -> Vec<Isa> {
-        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
+        let available = Self::ALL.into_iter().filter(|isa| isa.is_available());
+        #[cfg(test)]
+        let available = available.chain([Isa::Lanes16]);
+        available.collect()
     }
 
     /// Says whether this machine has it.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
+            #[cfg(test)]
+            Self::Lanes16 => true,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")
@@ -56,6 +64,27 @@ impl Isa {
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
             Self::Portable => "portable",
+            #[cfg(test)]
+            Self::Lanes16 => "16 lanes in plain Rust",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_machine_lacks_is_said() {
+        for isa in Isa::ALL.into_iter().filter(|isa| !isa.is_available()) {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!(
+                    "SKIPPED: this machine lacks {}, so its intrinsics ran in no test",
+                    isa.name()
+                );
+            }
+        }
+        assert!(Isa::available().contains(&Isa::best()));
     }
 }

@@ -256,3 +256,6 @@ impl Division {
         Piece { part, panels: first..last, inputs: start..end }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,11 +19,11 @@ use crate::simd::weights::{Bf16, F16, F32, Lanes, Q4_0, Q4_1, Q4K, Q6K, Q8_0, We
 use crate::simd::{Kernel, Simd};
 
 /// Columns of a slab: with one row of tiles it fits in a first-level cache of 32 KiB.
-const SLAB_COLUMNS: usize = 256;
-const _: () = assert!(SLAB_COLUMNS.is_multiple_of(8 * BLOCK), "a slab has whole super-blocks");
+const SLAB_COLUMNS: usize = 512;
+const _: () = assert!(SLAB_COLUMNS.is_multiple_of(BLOCK), "a slab has whole blocks");
 
-/// Most lanes of a vector.
-const LANES_MAX: usize = 16;
+/// Most outputs of a tile: four vectors of sixteen lanes.
+const TILE_LANES_MAX: usize = 64;
 
 /// Dequantised weights of a panel: `[SLAB_COLUMNS, PANEL_ROWS]`.
 #[repr(C, align(64))]
@@ -106,7 +106,12 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
     while start < panel.columns {
         let columns = (panel.columns - start).min(SLAB_COLUMNS);
         let span = Span { first_block: start / BLOCK, columns, begins: start == 0 };
-        S::call(Fill::<W> { panel: panel.panel, span, slab, weights: PhantomData });
+        let weights = if W::ARE_F32 {
+            panel.panel.wrapping_add(size_of::<f32>() * start * PANEL_ROWS)
+        } else {
+            S::call(Fill::<W> { panel: panel.panel, span, slab, weights: PhantomData });
+            slab.cast_const().cast()
+        };
         let span = Span { first_block: 0, ..span };
         let mut row = 0;
         for tile in 0..tiles {
@@ -114,7 +119,7 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
             let x = panel.inputs.x.wrapping_add(row * panel.inputs.stride + start);
             let inputs = Inputs { x, rows, ..panel.inputs };
             let y = panel.y.wrapping_add(row * panel.y_stride);
-            let part = Panels { panel: slab.cast(), inputs, y, ..*panel };
+            let part = Panels { panel: weights, inputs, y, ..*panel };
             tiles_of_panels::<S, F32>(&part, span);
             row += rows;
         }
@@ -233,42 +238,42 @@ unsafe fn add_products<S: Simd, const R: usize, const V: usize>(
 }
 
 impl<W: Weights, const R: usize, const V: usize> Tile<W, R, V> {
-    /// Calls `each` with row, vector, and how many of its lanes are outputs.
+    /// Returns where the outputs of row `r` are.
     #[inline(always)]
-    fn outputs<S: Simd>(&self, mut each: impl FnMut(usize, usize, usize)) {
-        for r in 0..R {
-            for v in 0..V {
-                each(r, v, self.of.outputs.saturating_sub(v * S::LANES).min(S::LANES));
+    fn outputs_of(&self, r: usize) -> *mut f32 {
+        self.of.y.wrapping_add(r * self.of.y_stride)
+    }
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(&self, sums: &mut [[S::Floats; V]; R]) {
+        let is_whole = self.of.outputs >= V * S::LANES;
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let mut from = self.outputs_of(r).cast_const();
+            let mut lanes = [0.0; TILE_LANES_MAX];
+            if !is_whole {
+                std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), self.of.outputs);
+                from = lanes.as_ptr();
+            }
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = S::load(from.wrapping_add(v * S::LANES));
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn load<S: Simd>(&self, sums: &mut [[S::Floats; V]; R]) {
-        self.outputs::<S>(|r, v, count| {
-            let from = self.of.y.wrapping_add(r * self.of.y_stride + v * S::LANES);
-            if count == S::LANES {
-                sums[r][v] = S::load(from);
-            } else {
-                let mut lanes = [0.0; LANES_MAX];
-                std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
-                sums[r][v] = S::load(lanes.as_ptr());
-            }
-        });
-    }
-
-    #[inline(always)]
     unsafe fn store<S: Simd>(&self, sums: &[[S::Floats; V]; R]) {
-        self.outputs::<S>(|r, v, count| {
-            let to = self.of.y.wrapping_add(r * self.of.y_stride + v * S::LANES);
-            if count == S::LANES {
-                S::store(to, sums[r][v]);
-            } else {
-                let mut lanes = [0.0; LANES_MAX];
-                S::store(lanes.as_mut_ptr(), sums[r][v]);
-                std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+        let is_whole = self.of.outputs >= V * S::LANES;
+        for (r, sums) in sums.iter().enumerate() {
+            let mut lanes = [0.0; TILE_LANES_MAX];
+            let to = if is_whole { self.outputs_of(r) } else { lanes.as_mut_ptr() };
+            for (v, sum) in sums.iter().enumerate() {
+                S::store(to.wrapping_add(v * S::LANES), *sum);
             }
-        });
+            if !is_whole {
+                let to = self.outputs_of(r);
+                std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, self.of.outputs);
+            }
+        }
     }
 }
 

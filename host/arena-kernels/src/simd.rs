@@ -14,6 +14,8 @@
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(test)]
+pub(crate) mod lanes16;
 pub(crate) mod weights;
 
 use crate::attend::PairTile;
@@ -114,6 +116,9 @@ pub(crate) fn run<K: Kernel>(isa: Isa, kernel: K, twin: impl FnOnce(K) -> K::Out
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { avx512::Avx512::call(kernel) },
+        // SAFETY: there is nothing to have.
+        #[cfg(test)]
+        Isa::Lanes16 => unsafe { lanes16::Lanes16::call(kernel) },
         _ => twin(kernel),
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Cursor<S: Simd, const V: usize> {
 
 /// A format's way to read blocks. Columns are read in steps of four, in order.
 pub(crate) trait Weights: Copy {
+    /// Whether a panel holds what a slab would.
+    const ARE_F32: bool = false;
+
     /// Reads the scales of block `block`.
     ///
     /// # Safety
@@ -216,12 +219,14 @@ bytes!(Q6K, Format::Q6K, |shared, header, lane| {
 });
 
 macro_rules! floats {
-    ($name:ident, $format:expr, $load:ident, $cast:ty) => {
+    ($name:ident, $format:expr, $load:ident, $cast:ty, $are_f32:literal) => {
         /// See [`Format`].
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
 
         impl Weights for $name {
+            const ARE_F32: bool = $are_f32;
+
             #[inline(always)]
             unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V> {
                 let bits = 8 * $format.block_bytes();
@@ -247,6 +252,6 @@ macro_rules! floats {
     };
 }
 
-floats!(F32, Format::F32, load, f32);
-floats!(F16, Format::F16, load_f16, u8);
-floats!(Bf16, Format::Bf16, load_bf16, u8);
+floats!(F32, Format::F32, load, f32, true);
+floats!(F16, Format::F16, load_f16, u8, false);
+floats!(Bf16, Format::Bf16, load_bf16, u8, false);

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use arena_kernels::context::Context;
-use arena_kernels::error::KernelsError;
-use arena_kernels::format::{Format, dequantise};
-use arena_kernels::isa::Isa;
-use arena_kernels::matrix::Matrix;
+use crate::context::Context;
+use crate::error::KernelsError;
+use crate::format::{Format, dequantise};
+use crate::isa::Isa;
+use crate::matrix::Matrix;
 
 /// Numbers that are the same in every run: xorshift64*, Vigna 2016.
 struct Numbers(u64);

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use arena_kernels::attention::{AttentionRow, AttentionShape, BLOCK_TOKENS, KvBlocks, attention};
-use arena_kernels::context::Context;
-use arena_kernels::isa::Isa;
+use crate::attention::{AttentionRow, AttentionShape, BLOCK_TOKENS, KvBlocks, attention};
+use crate::context::Context;
+use crate::isa::Isa;
 
 fn numbers(seed: usize, count: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7919 + seed * 104_729) % 10_007) as f32 / 2_500.0 - 2.0).collect()
