@@ -15,10 +15,10 @@
 //! ```
 //!
 //! A rule needs a reply, at most [`REPLY_BYTES_MAX`] bytes as written and as sent: what a
-//! placeholder adds beyond it is cut. Each condition may be left out. In replies `{turn}` stands for
-//! the number of assistant messages before, `{last}` for the last message and `{model}` for the
-//! model's name; `{{` and `}}` are braces. Sampling, grammar and call key have no effect: what is
-//! replied stands in the script. Tokens are counted as in [`crate::tokens`], plus one for each
+//! placeholder adds beyond it is cut. Each condition may be left out. In replies `{turn}` stands
+//! for the number of assistant messages before, `{last}` for the last message and `{model}` for
+//! the model's name; `{{` and `}}` are braces. Sampling, grammar and call key have no effect: what
+//! is replied stands in the script. Tokens are counted as in [`crate::tokens`], plus one for each
 //! message of a prompt.
 
 use std::fmt;

@@ -131,8 +131,9 @@ pub fn announce(job: &Job<'_, '_>) -> Result<Head, RunError> {
 ///
 /// Once `stop` is true, no seat is asked any more: matches in play are given up and left to be
 /// played again, what is in order is written and synced, and the same call goes on later. A model
-/// that is being asked is waited for, unless the caller ends it. A finished log is left alone, and one that was left in the middle
-/// of its end is finished. `events` is called on this thread, a few times per second.
+/// that is being asked is waited for, unless the caller ends it. A finished log is left alone, and
+/// one that was left in the middle of its end is finished. `events` is called on this thread, a few
+/// times per second.
 ///
 /// # Errors
 /// The log cannot be written or belongs to another job, the draws are not open or not what was
