@@ -107,6 +107,10 @@ impl Keys<'_> {
         tensors: &BTreeMap<String, StoredTensor>,
     ) -> Result<ModelConfig, WeightsError> {
         let key = |key: &str| format!("{}.{key}", architecture.name());
+        let Some(embedding) = tensors.get("token_embd.weight") else {
+            let tensor = "token_embd.weight".into();
+            return Err(WeightsError::MissingTensor { path: self.path.into(), tensor });
+        };
         let hidden = self.needed(&key("embedding_length"))?;
         let heads = self.needed(&key("attention.head_count"))?;
         let head_dim = match self.number(&key("attention.key_length"))? {
@@ -133,7 +137,7 @@ impl Keys<'_> {
             kv_heads,
             head_dim,
             ffn: if moe.is_some() { 0 } else { ffn.unwrap_or(0) },
-            vocab: tensors.get("token_embd.weight").map_or(0, |embedding| embedding.shape[0]),
+            vocab: embedding.shape[0],
             context_tokens: self.needed(&key("context_length"))?,
             rope_theta: self.float(&key("rope.freq_base"))?.unwrap_or(ROPE_THETA) as f32,
             rms_eps: self.float(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(0.0) as f32,
@@ -142,6 +146,8 @@ impl Keys<'_> {
             bos: None,
             eos: Vec::new(),
         };
+        // In range first: a width of 0 is said to be that, not to differ from another key.
+        config.check(self.path)?;
         self.check_fixed(architecture, &config)?;
         Ok(config)
     }

@@ -13,6 +13,7 @@
 //! Not here: making tokens of pieces (`tokenizer`).
 
 mod environment;
+mod guard;
 
 use minijinja::value::Value;
 use minijinja::{Environment, context};
@@ -21,7 +22,7 @@ use crate::error::{WeightsError, shown};
 use crate::tokenizer::TEXT_BYTES_MAX;
 
 /// The longest template.
-pub const TEMPLATE_BYTES_MAX: usize = 256 << 10;
+pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 /// The most messages of a prompt.
 pub const MESSAGES_MAX: usize = 1024;
 /// The longest name of a role.
@@ -30,7 +31,7 @@ pub const ROLE_BYTES_MAX: usize = 32;
 pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// What one rendering may cost: a step, 64 bytes or two items are 1 each. A long dialogue in
 /// the largest template of the supported families takes a tenth of it.
-pub const FUEL: u64 = 500_000;
+pub const FUEL: u64 = 300_000;
 
 /// Begins and ends the place of a content. From the last private-use plane, which no template
 /// has a use for; one that writes them itself is refused.

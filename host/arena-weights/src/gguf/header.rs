@@ -199,11 +199,13 @@ impl Cursor<'_> {
 
     fn byte_count(&self, format: Format, shape: &[usize]) -> Result<u64, WeightsError> {
         let (columns, outer) = shape.split_last().expect("a tensor has a dimension");
-        let Some(row) = format.row_bytes(*columns) else {
+        if !columns.is_multiple_of(format.block_len()) {
             let detail = format!("rows of {columns} are no whole {} blocks", format.name());
             return Err(self.malformed(detail));
-        };
-        let len = outer.iter().try_fold(row, |len, &size| len.checked_mul(size));
+        }
+        let row = format.row_bytes(*columns);
+        let len = outer.iter().try_fold(row, |len, &size| Some(len?.checked_mul(size)));
+        let len = len.flatten();
         // No tensor is longer than its file, so its weights can be counted, too.
         let elements = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
         match (len, elements) {

@@ -7,16 +7,30 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, escape_formatter};
 use minijinja_contrib::pycompat;
 
-use crate::template::FUEL;
+use crate::template::{FUEL, guard};
 
 /// What the only template is called.
 pub(super) const NAME: &str = "chat";
 
-/// Filters that would have to act on what was said.
-const REMOVED_FILTERS: [&str; 6] = ["tojson", "urlencode", "escape", "e", "pprint", "format"];
+/// Filters that would have to act on what was said, and those that put lists into lists.
+const REMOVED_FILTERS: [&str; 11] = [
+    "tojson",
+    "urlencode",
+    "escape",
+    "e",
+    "pprint",
+    "format",
+    "batch",
+    "chain",
+    "groupby",
+    "slice",
+    "zip",
+];
+/// The longest list that a template keeps.
+const LIST_MAX: usize = 4096;
 /// How deep loops, conditions and macros nest: each takes part of the thread's stack.
 const RECURSION_MAX: usize = 100;
 /// Bytes that one unit of fuel pays for. Source: minijinja, `Environment::set_fuel`.
@@ -34,12 +48,45 @@ pub(super) fn new(source: &str) -> Result<Environment<'static>, Error> {
     for filter in REMOVED_FILTERS {
         environment.remove_filter(filter);
     }
+    environment.remove_global("dict");
+    environment.remove_global("debug");
+    environment.set_formatter(write);
     environment.add_filter("join", join);
+    environment.add_function(guard::KEEP, keep);
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
-    environment.add_template_owned(NAME, without_generation_tags(source))?;
+    let source = guard::guarded(&without_generation_tags(source))
+        .map_err(|what| Error::new(ErrorKind::SyntaxError, what))?;
+    environment.add_template_owned(NAME, source)?;
     Ok(environment)
+}
+
+/// Writes texts and numbers. Lists and maps have no written form that a model was trained on.
+fn write(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::String | ValueKind::Number | ValueKind::Bool => {
+            escape_formatter(out, state, value)
+        }
+        // As Python writes it.
+        ValueKind::None => out.write_str("None").map_err(Error::from),
+        kind => Err(Error::new(ErrorKind::InvalidOperation, format!("cannot write a {kind}"))),
+    }
+}
+
+/// Checks a value that is kept: a list must be short.
+fn keep(value: Value) -> Result<Value, Error> {
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Ok(value);
+    }
+    let most = value.len().unwrap_or(LIST_MAX + 1);
+    let short = most <= LIST_MAX || value.try_iter()?.take(LIST_MAX + 1).count() <= LIST_MAX;
+    if !short {
+        let detail = format!("a list of more than {LIST_MAX} is too long");
+        return Err(Error::new(ErrorKind::InvalidOperation, detail));
+    }
+    // Lists that are put together are only noted as such until they are read: read it now.
+    value.try_iter().map(|items| items.collect::<Vec<_>>().into())
 }
 
 /// Python's methods, but for those that can write more than they pay for.

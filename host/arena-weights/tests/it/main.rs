@@ -1,4 +1,13 @@
 //! What `arena-weights` makes of model files, real, written by the test, and hostile.
 
-mod smollm2;
+mod gguf_file;
 mod store;
+mod tiny;
+
+mod adapter;
+mod folder;
+mod gguf;
+mod smollm2;
+mod template;
+mod tokenizer;
+mod write;

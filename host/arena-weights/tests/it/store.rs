@@ -15,3 +15,8 @@ pub fn find(model: &str, test: &str) -> Option<PathBuf> {
     eprintln!("SKIPPED: {test}: no `{}`; run `arena model pull {model}`", file.display());
     None
 }
+
+/// Says whether slow tests were asked for.
+pub fn slow() -> bool {
+    std::env::var_os("SLOW_TESTS").is_some_and(|set| set == "1")
+}
