@@ -9,6 +9,8 @@
 // Tiles read and write through pointers; all of them are inside of slices whose lengths
 // `attention` has checked.
 #![allow(unsafe_code, unsafe_op_in_unsafe_fn)]
+// `r` is a pair and `v` a vector in all of a tile's arrays.
+#![allow(clippy::needless_range_loop)]
 
 use std::cell::RefCell;
 use std::ops::Range;

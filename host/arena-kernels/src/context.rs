@@ -295,3 +295,110 @@ impl RowParts {
         start..(start + self.part_rows).min(self.rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    fn context(threads: usize) -> Context {
+        let threads = NonZeroUsize::new(threads).expect("not zero");
+        Context::new(threads, Isa::Portable).expect("available")
+    }
+
+    #[test]
+    fn every_part_is_done_once() {
+        for threads in 1..=4 {
+            let context = context(threads);
+            for parts in [0, 1, 2, 3, 100] {
+                for _ in 0..200 {
+                    let done: Vec<AtomicU32> = (0..parts).map(|_| AtomicU32::new(0)).collect();
+                    context.run(parts, &|part| {
+                        done[part].fetch_add(1, Ordering::Relaxed);
+                    });
+                    assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_slept_comes_again() {
+        let context = context(2);
+        for _ in 0..3 {
+            while context.shared.sleepers.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            // The caller does its part only when another thread has done the other one.
+            let other = AtomicBool::new(false);
+            context.run(2, &|_| {
+                if std::thread::current().name().is_some_and(|name| name == "kernels-1") {
+                    other.store(true, Ordering::SeqCst);
+                } else {
+                    while !other.load(Ordering::SeqCst) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_region_inside_a_region_is_done_by_its_caller() {
+        let context = context(3);
+        let done = AtomicU32::new(0);
+        context.run(5, &|_| {
+            context.run(7, &|_| {
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(done.into_inner(), 35);
+    }
+
+    #[test]
+    fn callers_at_once_all_get_their_parts_done() {
+        let context = context(2);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        let sum = AtomicU32::new(0);
+                        context.run(10, &|part| {
+                            sum.fetch_add(part as u32, Ordering::Relaxed);
+                        });
+                        assert_eq!(sum.into_inner(), 45);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_threads_stay() {
+        let context = context(3);
+        for round in 0..20 {
+            let region = || context.run(50, &|part| assert!(part != 30, "part 30"));
+            assert!(catch_unwind(AssertUnwindSafe(region)).is_err(), "round {round}");
+            let done = AtomicU32::new(0);
+            context.run(50, &|_| {
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(done.into_inner(), 50);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_said() {
+        let error = |threads: usize, isa| {
+            let threads = NonZeroUsize::new(threads).expect("not zero");
+            Context::new(threads, isa).err().map(|error| error.to_string())
+        };
+        let expected = "`257` threads are more than the 256 that a context may have";
+        assert_eq!(error(257, Isa::Portable).as_deref(), Some(expected));
+        for isa in Isa::ALL.into_iter().filter(|isa| !isa.is_available()) {
+            let expected = format!("this machine does not have the instructions `{}`", isa.name());
+            assert_eq!(error(1, isa), Some(expected));
+        }
+    }
+}

@@ -187,3 +187,97 @@ fn dequantise_q6_k(block: &[u8], out: &mut [f32]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// f16 1.0, 0.5 and -2.0, little-endian.
+    const ONE: [u8; 2] = [0, 0x3c];
+    const HALF: [u8; 2] = [0, 0x38];
+    const MINUS_TWO: [u8; 2] = [0, 0xc0];
+
+    fn check(format: Format, bytes: &[u8], expected: impl Fn(usize) -> f32) {
+        let mut out = vec![f32::NAN; bytes.len() / format.block_bytes() * format.block_len()];
+        dequantise(format, bytes, &mut out);
+        for (index, weight) in out.iter().enumerate() {
+            assert_eq!(*weight, expected(index), "{} {index}", format.name());
+        }
+    }
+
+    #[test]
+    fn floats_are_themselves() {
+        check(Format::F32, &1.25_f32.to_le_bytes(), |_| 1.25);
+        check(Format::F16, &MINUS_TWO, |_| -2.0);
+        check(Format::Bf16, &[0xc0, 0xbf], |_| -1.5);
+    }
+
+    #[test]
+    fn nibbles_are_the_low_ones_first() {
+        let quants: Vec<u8> = (0..16).map(|i| i | (15 - i) << 4).collect();
+        let q = |i: usize| if i < 16 { i as f32 } else { (31 - i) as f32 };
+        check(Format::Q4_0, &[&HALF[..], &quants].concat(), |i| 0.5 * (q(i) - 8.0));
+        check(Format::Q4_1, &[&HALF[..], &MINUS_TWO, &quants].concat(), |i| 0.5 * q(i) - 2.0);
+    }
+
+    #[test]
+    fn bytes_are_signed() {
+        let quants: Vec<u8> = (0..32).map(|i| i * 8).collect();
+        let q = |i: usize| f32::from((i as u8 * 8).cast_signed());
+        check(Format::Q8_0, &[&HALF[..], &quants].concat(), |i| 0.5 * q(i));
+    }
+
+    #[test]
+    fn q4_k_has_six_bits_of_scale_and_minimum_a_group() {
+        // Scales 1, 2, …, 8 times 4 and minima 8, 7, …, 1 times 7, packed as ggml packs them.
+        let (scale, minimum) = (|g: usize| 4 * (g as u8 + 1), |g: usize| 7 * (8 - g as u8));
+        let mut packed = [0; 12];
+        for g in 0..4 {
+            packed[g] = scale(g) | (scale(g + 4) >> 4) << 6;
+            packed[g + 4] = minimum(g) | (minimum(g + 4) >> 4) << 6;
+            packed[g + 8] = (scale(g + 4) & 15) | (minimum(g + 4) & 15) << 4;
+        }
+        let quants: Vec<u8> = (0..128_u8).map(|i| i.wrapping_mul(37)).collect();
+        let bytes = [&HALF[..], &ONE, &packed, &quants].concat();
+        check(Format::Q4K, &bytes, |i| {
+            let (g, byte) = (i / 32, quants[i / 64 * 32 + i % 32]);
+            let q = if g % 2 == 0 { byte & 15 } else { byte >> 4 };
+            0.5 * f32::from(scale(g)) * f32::from(q) - f32::from(minimum(g))
+        });
+    }
+
+    #[test]
+    fn q6_k_has_two_bits_of_a_weight_elsewhere() {
+        let quant = |i: usize| (i * 29 % 64) as u8;
+        let mut bytes = vec![0; 210];
+        for i in 0..256 {
+            // ggml-quants.c, `quantize_row_q6_K_ref`.
+            let (half, quarter, l) = (i / 128, i % 128 / 32, i % 32);
+            let low = 64 * half + 32 * (quarter % 2) + l;
+            bytes[low] |= (quant(i) & 15) << (4 * (quarter / 2));
+            bytes[128 + 32 * half + l] |= (quant(i) >> 4) << (2 * quarter);
+        }
+        for group in 0..16_u8 {
+            bytes[192 + usize::from(group)] = group.wrapping_sub(8);
+        }
+        bytes[208..].copy_from_slice(&HALF);
+        check(Format::Q6K, &bytes, |i| {
+            let scale = (i / 16) as f32 - 8.0;
+            0.5 * scale * (f32::from(quant(i)) - 32.0)
+        });
+    }
+
+    #[test]
+    fn rows_are_whole_blocks() {
+        assert_eq!(Format::Q4_1.row_bytes(576), Some(360));
+        assert_eq!(Format::Q4K.row_bytes(576), None);
+        assert_eq!(Format::Bf16.row_bytes(3), Some(6));
+        assert_eq!(Format::F32.row_bytes(usize::MAX / 2), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "19 bytes do not make 32 weights in Q4_1")]
+    fn bytes_that_do_not_fit_panic() {
+        dequantise(Format::Q4_1, &[0; 19], &mut [0.0; 32]);
+    }
+}

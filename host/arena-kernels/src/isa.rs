@@ -58,6 +58,16 @@ impl Isa {
         }
     }
 
+    /// Returns how many panels of weights the widest tile spans.
+    pub(crate) fn tile_panels(self) -> usize {
+        match self {
+            Self::Avx2 | Self::Portable => 1,
+            Self::Avx512 => 2,
+            #[cfg(test)]
+            Self::Lanes16 => 2,
+        }
+    }
+
     /// Returns its name: `avx512`, `avx2`, `portable`.
     pub fn name(self) -> &'static str {
         match self {

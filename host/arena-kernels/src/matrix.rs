@@ -149,7 +149,7 @@ impl Matrix {
         if m == 0 {
             return;
         }
-        let division = Division::new(self, m, context.threads().get());
+        let division = Division::new(self, m, context);
         let y = SharedMut::new(y);
         context.run(division.items(), &|item| {
             let piece = division.piece(self, item);
@@ -226,10 +226,12 @@ struct Piece {
 }
 
 impl Division {
-    fn new(matrix: &Matrix, inputs: usize, threads: usize) -> Division {
+    fn new(matrix: &Matrix, inputs: usize, context: &Context) -> Division {
+        let threads = context.threads().get();
         let wanted = if threads == 1 { 1 } else { threads * ITEMS_PER_THREAD };
         let panels: usize = matrix.parts.iter().map(Part::panel_count).sum();
         let item_panels = (panels / wanted).clamp(1, ITEM_PANELS_MAX);
+        let item_panels = item_panels.next_multiple_of(context.isa().tile_panels());
         let chunks = wanted.div_ceil(panels).max(inputs.div_ceil(CHUNK_ROWS_MAX));
         let chunk_rows = inputs.div_ceil(chunks).max(CHUNK_ROWS_MIN);
         let items = |part: &Part| part.panel_count().div_ceil(item_panels);

@@ -22,6 +22,8 @@ use crate::simd::{Kernel, Simd};
 const SLAB_COLUMNS: usize = 512;
 const _: () = assert!(SLAB_COLUMNS.is_multiple_of(BLOCK), "a slab has whole blocks");
 
+/// Rows of inputs up to which weights are dequantised in registers.
+const FEW_ROWS_MAX: usize = 6;
 /// Most outputs of a tile: four vectors of sixteen lanes.
 const TILE_LANES_MAX: usize = 64;
 
@@ -81,7 +83,7 @@ struct Span {
 
 /// Multiplies the panels by all rows.
 unsafe fn multiply_panels<S: Simd, W: Weights>(panels: &Panels) {
-    if panels.inputs.rows <= S::TILE_ROWS_MAX {
+    if panels.inputs.rows <= FEW_ROWS_MAX {
         let span = Span { first_block: 0, columns: panels.columns, begins: true };
         tiles_of_panels::<S, W>(panels, span);
         return;
@@ -120,37 +122,57 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
             let inputs = Inputs { x, rows, ..panel.inputs };
             let y = panel.y.wrapping_add(row * panel.y_stride);
             let part = Panels { panel: weights, inputs, y, ..*panel };
-            tiles_of_panels::<S, F32>(&part, span);
+            tiles_of_slab::<S>(&part, span);
             row += rows;
         }
         start += columns;
     }
 }
 
-/// Multiplies panels by the rows of one tile. `panels.inputs.x` is at the first column of the span.
+/// Multiplies panels by few rows, reading the weights as they are stored.
 unsafe fn tiles_of_panels<S: Simd, W: Weights>(panels: &Panels, span: Span) {
-    let rows = panels.inputs.rows;
-    let lanes = panels.outputs.next_multiple_of(PANEL_ROWS);
-    let mut at = 0;
-    while at < panels.outputs {
-        let is_wide = 2 * rows <= S::TILE_ROWS_MAX && lanes - at >= 4 * S::LANES;
-        let tile = TileOf {
-            panel: panels.panel.wrapping_add(at / PANEL_ROWS * panels.panel_bytes),
-            panel_bytes: panels.panel_bytes,
-            lane: at % PANEL_ROWS,
-            outputs: panels.outputs - at,
-            span,
-            inputs: panels.inputs,
-            y: panels.y.wrapping_add(at),
-            y_stride: panels.y_stride,
-        };
+    let is_wide = 2 * panels.inputs.rows <= S::TILE_ROWS_MAX;
+    let width = if is_wide { 4 * S::LANES } else { 2 * S::LANES };
+    for at in (0..panels.outputs).step_by(width) {
+        let mut tile = tile_at(panels, span, at);
         if is_wide {
-            S::wide_tile::<W>(rows, tile);
-            at += 4 * S::LANES;
+            // Where a tile spans panels and one is left, it reads that one again.
+            if tile.outputs <= PANEL_ROWS {
+                tile.panel_bytes = 0;
+            }
+            S::wide_tile::<W>(panels.inputs.rows, tile);
         } else {
-            S::narrow_tile::<W>(rows, tile);
-            at += 2 * S::LANES;
+            S::narrow_tile::<W>(panels.inputs.rows, tile);
         }
+    }
+}
+
+/// Multiplies one panel of f32 by the rows of one of many tiles.
+unsafe fn tiles_of_slab<S: Simd>(panel: &Panels, span: Span) {
+    let is_wide = 2 * panel.inputs.rows <= S::TILE_ROWS_MAX && 4 * S::LANES <= PANEL_ROWS;
+    let width = if is_wide { 4 * S::LANES } else { 2 * S::LANES };
+    for at in (0..panel.outputs).step_by(width) {
+        let tile = tile_at(panel, span, at);
+        if is_wide {
+            S::wide_tile::<F32>(panel.inputs.rows, tile);
+        } else {
+            S::slab_tile(panel.inputs.rows, tile);
+        }
+    }
+}
+
+/// Returns the tile whose first output is `at`.
+#[inline(always)]
+fn tile_at(panels: &Panels, span: Span, at: usize) -> TileOf {
+    TileOf {
+        panel: panels.panel.wrapping_add(at / PANEL_ROWS * panels.panel_bytes),
+        panel_bytes: panels.panel_bytes,
+        lane: at % PANEL_ROWS,
+        outputs: panels.outputs - at,
+        span,
+        inputs: panels.inputs,
+        y: panels.y.wrapping_add(at),
+        y_stride: panels.y_stride,
     }
 }
 

@@ -71,3 +71,44 @@ pub fn rope(table: &RopeTable, x: &mut [f32], positions: &[u32]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_turn_pairs_of_the_halves() {
+        let table = RopeTable::new(4, 10_000.0, 8);
+        let mut x = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        rope(&table, &mut x, &[3]);
+        for (head, start) in [(&x[..4], 1.0_f64), (&x[4..], 5.0)] {
+            for i in 0..2 {
+                let angle = 3.0 / 10_000_f64.powf(i as f64 / 2.0);
+                let (a, b) = (start + i as f64, start + 2.0 + i as f64);
+                let (first, second) = (f64::from(head[i]), f64::from(head[i + 2]));
+                assert!((first - (a * angle.cos() - b * angle.sin())).abs() < 1e-6);
+                assert!((second - (b * angle.cos() + a * angle.sin())).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_position_stays() {
+        let table = RopeTable::new(8, 100_000.0, 1);
+        let mut x: Vec<f32> = (0..8).map(|i| i as f32).collect();
+        rope(&table, &mut x, &[0]);
+        assert_eq!(x, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert_eq!(table.positions(), 1);
+    }
+
+    #[test]
+    fn no_rows_are_nothing_to_do() {
+        rope(&RopeTable::new(2, 10.0, 1), &mut [], &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "position 8 of 8")]
+    fn a_position_beyond_the_table_panics() {
+        rope(&RopeTable::new(2, 10_000.0, 8), &mut [1.0, 2.0], &[8]);
+    }
+}

@@ -56,11 +56,13 @@ pub(crate) trait Simd: Copy {
     /// Runs a kernel compiled for these instructions.
     unsafe fn call<K: Kernel>(kernel: K) -> K::Output;
 
-    /// Runs a tile of `rows` rows and four vectors, where the registers hold it: up to half of
-    /// [`Simd::TILE_ROWS_MAX`] rows.
+    /// Runs a tile of `rows` rows and four vectors: up to half of [`Simd::TILE_ROWS_MAX`] rows.
     unsafe fn wide_tile<W: Weights>(rows: usize, tile: TileOf);
-    /// Runs a tile of `rows` rows and two vectors.
+    /// Runs a tile of `rows` rows and two vectors: more than half of [`Simd::TILE_ROWS_MAX`], of
+    /// as few rows as are multiplied by weights as they are stored.
     unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf);
+    /// Runs a tile of `rows` rows and two vectors of f32: half of [`Simd::TILE_ROWS_MAX`] or more.
+    unsafe fn slab_tile(rows: usize, tile: TileOf);
 
     /// Runs a tile of attention of `pairs` queries and four vectors, where the registers hold it.
     unsafe fn wide_pairs<T: PairTile>(pairs: usize, tile: T);

@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use crate::attend::PairTile;
 use crate::multiply::TileOf;
-use crate::simd::weights::Weights;
+use crate::simd::weights::{F32, Weights};
 use crate::simd::{Kernel, Simd, pairs_tile, tile_of_rows};
 
 #[derive(Clone, Copy)]
@@ -36,8 +36,13 @@ impl Simd for Avx512 {
     }
 
     #[inline]
-    unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf) {
-        tile_of_rows!(Self, W, 2, rows, tile, [1 2 3 4 5 6 7 8 9 10 11 12])
+    unsafe fn narrow_tile<W: Weights>(rows: usize, _tile: TileOf) {
+        unreachable!("{rows} rows are few enough for a wide tile")
+    }
+
+    #[inline]
+    unsafe fn slab_tile(rows: usize, tile: TileOf) {
+        tile_of_rows!(Self, F32, 2, rows, tile, [6 7 8 9 10 11 12])
     }
 
     #[inline]

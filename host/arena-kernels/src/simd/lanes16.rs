@@ -9,7 +9,7 @@ use half::{bf16, f16};
 
 use crate::attend::PairTile;
 use crate::multiply::TileOf;
-use crate::simd::weights::Weights;
+use crate::simd::weights::{F32, Weights};
 use crate::simd::{Kernel, Simd, pairs_tile, tile_of_rows};
 
 #[derive(Clone, Copy)]
@@ -60,8 +60,11 @@ impl Simd for Lanes16 {
     unsafe fn wide_tile<W: Weights>(rows: usize, tile: TileOf) {
         tile_of_rows!(Self, W, 4, rows, tile, [1 2 3 4 5 6])
     }
-    unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf) {
-        tile_of_rows!(Self, W, 2, rows, tile, [1 2 3 4 5 6 7 8 9 10 11 12])
+    unsafe fn narrow_tile<W: Weights>(rows: usize, _tile: TileOf) {
+        unreachable!("{rows} rows are few enough for a wide tile")
+    }
+    unsafe fn slab_tile(rows: usize, tile: TileOf) {
+        tile_of_rows!(Self, F32, 2, rows, tile, [6 7 8 9 10 11 12])
     }
     unsafe fn wide_pairs<T: PairTile>(pairs: usize, tile: T) {
         pairs_tile!(Self, 4, pairs, tile, [1 2 3 4 5 6])
