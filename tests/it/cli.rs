@@ -14,6 +14,8 @@ fn the_command_line_answers_as_the_sessions_say() {
         .register_bin("arena", Path::new(crate::kit::ARENA))
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
+        // A session has the models that it brings.
+        .env("ARENA_MODELS", "models")
         .case(sessions)
         .case(readme);
 }

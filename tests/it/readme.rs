@@ -61,6 +61,19 @@ fn the_tournament_file_among_strangers_is_a_sound_one() {
 }
 
 #[test]
+fn the_models_of_the_readme_are_described_soundly() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
+    let (_, section) = readme.split_once("## Language models").expect("it");
+    let (_, tables) = section.split_once("```toml\n").expect("tables of models");
+    let (tables, _) = tables.split_once("```").expect("their end");
+    let catalog = "[catalog]\nkind = \"synthetic\"\nitems = 1\n";
+    let file = format!("name = \"spoken\"\nself_play = true\n{catalog}{tables}");
+    let config = TournamentConfig::parse(&file).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(config.models.len(), 2);
+    assert_eq!(config.agents[0].models, ["smollm2"]);
+}
+
+#[test]
 fn the_audits_of_the_readme_are_what_its_commands_print() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = root().join("tournaments/smoke.toml");

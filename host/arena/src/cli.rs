@@ -4,13 +4,16 @@
 
 pub mod audit;
 pub mod log;
+pub mod model;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::audit::AuditArgs;
 use crate::cli::log::{LogCommand, SUBMIT_HELP, SubmitArgs};
+use crate::cli::model::{DeviceArg, ModelCommand};
 
 /// What every help page ends with.
 const EXIT_CODES: &str = "\
@@ -18,8 +21,8 @@ Exit codes:
   0    done, nothing wrong
   1    done, with findings (a failed check)
   2    the command line or a tournament file is wrong
-  3    a catalog, a component or a log is wrong
-  4    the machine failed (disk, child process, too many voided matches)
+  3    a catalog, a component, a model or a log is wrong
+  4    the machine failed (disk, network, child process, too many voided matches)
   130  interrupted; the same command goes on";
 
 /// Tournaments of price negotiation between sandboxed agents.
@@ -43,6 +46,9 @@ pub enum Command {
     /// Write, check and list agents
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Fetch, list, describe, try and measure language models
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Look at catalogs of items
     #[command(subcommand)]
     Catalog(CatalogCommand),
@@ -79,6 +85,9 @@ from a secret that the log commits to first and shows last; contributions of ent
 round of a random beacon, both announced first and added by a later run, keep the organiser
 from choosing it.
 
+With language models, enough matches are played at once to fill their slots, so that their calls
+are computed together. What a model answers, and with it the log, does not depend on that.
+
 A key or secret that no file gives is made and kept in DIR/private, which is not for others
 while the tournament runs. The password of an encrypted key goes into ARENA_KEY_PASSWORD.
 
@@ -90,7 +99,7 @@ Examples:
 Exit codes:
   0    played and printed
   2    the command line or the tournament file is wrong; nothing was written
-  3    the catalog, a component or the existing log is wrong; nothing was written
+  3    the catalog, a component, a model or the existing log is wrong; nothing was written
   4    the machine failed (disk, child process, too many voided matches)
   130  interrupted; the same command goes on";
 
@@ -109,9 +118,16 @@ pub struct RunArgs {
     /// arena-out/NAME without a seed]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Matches played at the same time [default: one per processor]
+    /// Matches played at the same time [default: one per processor, and with language models
+    /// enough to fill their slots]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
+    /// What computes models with weights, in place of the file's
+    #[arg(long, value_enum, value_name = "DEVICE")]
+    pub device: Option<DeviceArg>,
+    /// Threads that compute models [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
     /// Public seed of every draw, in place of the file's or of a secret
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
@@ -165,13 +181,17 @@ pub struct ShowArgs {
 }
 
 const MATCH_HELP: &str = "\
-Agents are `builtin:NAME` (see `arena agent list`) or the path of a component. The first
-buys, the second sells.
+Agents are built-in ones (see `arena agent list`), with or without `builtin:` before the name, or
+the path of a component. The first buys, the second sells.
+
+With --model, both are lent a language model, and what it writes is shown on standard error while
+it does. The transcript goes to standard output in the end.
 
 Examples:
-  arena match builtin:boulware builtin:conceder
-  arena match my-agent.wasm builtin:regulated-seller --turns 12 --seed 3 --trace
-  arena match builtin:linear builtin:linear --catalog ../shared/data/AmazonHistoryPrice --item 57";
+  arena match boulware conceder
+  arena match llm-buyer llm-seller --model smollm2
+  arena match my-agent.wasm regulated-seller --turns 12 --seed 3 --trace
+  arena match linear linear --catalog ../shared/data/AmazonHistoryPrice --item 57";
 
 /// `arena match`
 #[derive(Debug, Args)]
@@ -208,6 +228,16 @@ pub struct MatchArgs {
     /// Parameters for the seller
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub params_b: String,
+    /// Lend both a language model: a name of `arena model list`, a path, or a script (`.toml`)
+    #[arg(long, value_name = "NAME|PATH")]
+    pub model: Option<String>,
+    /// What computes the model [default: cpu]
+    #[arg(long, value_enum, value_name = "DEVICE", requires = "model")]
+    pub device: Option<DeviceArg>,
+    /// Threads that compute the model [default: one per processor]
+    #[arg(long, value_name = "N", requires = "model",
+          value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
     /// Print one JSON document, which leaves nothing out, instead of the transcript
     #[arg(long)]
     pub json: bool,
@@ -256,7 +286,7 @@ pub struct NewArgs {
 /// `arena agent check`
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The component, or `builtin:NAME`
+    /// The component, or the name of a built-in agent
     #[arg(value_name = "FILE.wasm")]
     pub agent: String,
     /// Parameters for the agent, as a tournament file would give them
@@ -298,7 +328,7 @@ pub struct ImportArgs {
     pub dir: PathBuf,
     /// Budget as a share of the shown price, at most three decimals
     #[arg(long, value_name = "F", default_value = "0.8", value_parser = parse_factor)]
-    pub factor: Factor,
+    pub factor: Thousandths,
     /// Print one JSON document instead of the summary
     #[arg(long)]
     pub json: bool,
@@ -321,7 +351,7 @@ pub struct CatalogShowArgs {
     pub seed: Option<u64>,
     /// Budget as a share of the shown price (folders only)
     #[arg(long, value_name = "F", value_parser = parse_factor)]
-    pub factor: Option<Factor>,
+    pub factor: Option<Thousandths>,
     /// How many items to print; the summary covers all of them, and so does --json
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub limit: usize,
@@ -330,15 +360,19 @@ pub struct CatalogShowArgs {
     pub json: bool,
 }
 
-/// A budget factor in thousandths.
+fn parse_factor(text: &str) -> Result<Thousandths, String> {
+    thousandths(text, 1..=2_000)
+}
+
+/// A number of the command line, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Factor {
-    /// Thousandths, from 1 to 2,000.
+pub struct Thousandths {
+    /// Thousandths.
     pub milli: u32,
 }
 
-/// Reads a factor such as `0.8` without passing through a float.
-fn parse_factor(text: &str) -> Result<Factor, String> {
+/// Reads a number such as `0.8` without passing through a float.
+pub fn thousandths(text: &str, range: RangeInclusive<u32>) -> Result<Thousandths, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let readable = whole.len() == 1 && fraction.len() <= 3;
@@ -346,10 +380,11 @@ fn parse_factor(text: &str) -> Result<Factor, String> {
         return Err("needs a number such as `0.8`, at most three decimals".to_owned());
     }
     let milli: u32 = format!("{whole}{fraction:0<3}").parse().map_err(|_| "not a number")?;
-    if !(1..=2_000).contains(&milli) {
-        return Err("must lie between 0.001 and 2".to_owned());
+    if !range.contains(&milli) {
+        let [low, high] = [range.start(), range.end()].map(|milli| f64::from(*milli) / 1_000.0);
+        return Err(format!("must lie between {low} and {high}"));
     }
-    Ok(Factor { milli })
+    Ok(Thousandths { milli })
 }
 
 #[cfg(test)]
@@ -365,7 +400,7 @@ mod tests {
     #[test]
     fn factors_are_read_to_the_thousandth() {
         for (text, milli) in [("0.8", 800), ("1", 1_000), ("0.001", 1), ("2.000", 2_000)] {
-            assert_eq!(parse_factor(text), Ok(Factor { milli }), "{text}");
+            assert_eq!(parse_factor(text), Ok(Thousandths { milli }), "{text}");
         }
         for text in ["", ".8", "0", "0.0001", "2.001", "-1", "1e0", "0.8.0", "100"] {
             assert!(parse_factor(text).is_err(), "{text}");

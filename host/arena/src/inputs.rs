@@ -1,21 +1,17 @@
-//! Loads what a tournament needs: the file, its catalog, its agents, its models.
+//! Loads what a tournament needs: the file, its catalog, its agents.
 //!
 //! Everything is loaded and checked before anything is written.
 //!
-//! Not here: what the files mean (`arena_core::config`, `arena_core::catalog`).
+//! Not here: models (`engines`), and what the files mean (`arena_core::config`,
+//! `arena_core::catalog`).
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arena_core::catalog::{self, Catalog, CatalogError};
 use arena_core::config::{
-    AgentConfig, CatalogKind, ComponentSource, ConfigError, ModelConfig, ModelSource,
-    TournamentConfig,
+    AgentConfig, CatalogKind, ComponentSource, ConfigError, TournamentConfig,
 };
 use arena_core::seed::Root;
-use arena_llm::model::LanguageModel;
-use arena_llm::scripted::ScriptedModel;
 
 use crate::error::{CliError, Complaint};
 use crate::files;
@@ -72,28 +68,6 @@ impl TournamentFile {
         chosen.map_err(|error| {
             CliError::Config(Complaint::new("cannot choose the items to play", error))
         })
-    }
-
-    /// Loads the language models that the file describes.
-    ///
-    /// # Errors
-    /// A script is missing or wrong.
-    pub fn models(&self) -> Result<Vec<Arc<dyn LanguageModel>>, CliError> {
-        let load = |model: &ModelConfig| {
-            let name = &model.name;
-            let ModelSource::Script(script) = &model.source else {
-                let fact = "this program has no engine for it";
-                return Err(Complaint::new(format!("cannot load the model `{name}`"), fact));
-            };
-            let path = self.resolve(script);
-            let text = files::read_text(&path, files::TEXT_BYTES_MAX)?;
-            let model = ScriptedModel::parse(name, &text).map_err(|error| {
-                Complaint::new(format!("cannot load the model script `{}`", path.display()), error)
-            })?;
-            Ok(Arc::new(model) as Arc<dyn LanguageModel>)
-        };
-        let models = self.config.models.iter();
-        models.map(|model| load(model).map_err(CliError::Config)).collect()
     }
 
     /// Reads the bytes of an agent's component.
@@ -165,28 +139,29 @@ fn locate(folder: &Path, error: &CatalogError) -> String {
     }
 }
 
-/// Reads the component that the command line names.
+/// Reads the component that the command line names: `builtin:NAME`, a path, or the bare name of a
+/// built-in agent.
 ///
 /// # Errors
-/// There is no such built-in agent or no such file.
+/// There is no such built-in agent or no such file, or there are both.
 pub fn component(named: &str) -> Result<Vec<u8>, Complaint> {
-    match named.strip_prefix("builtin:") {
-        Some(name) => builtin(name),
-        None => component_file(Path::new(named)),
+    if let Some(name) = named.strip_prefix("builtin:") {
+        return builtin(name);
     }
+    let path = Path::new(named);
+    if arena_agents::find(named).is_none() {
+        return component_file(path);
+    }
+    if path.exists() {
+        let fact = format!("there is a file `{named}` and a built-in agent of that name");
+        let complaint = Complaint::new(format!("cannot tell which `{named}` is meant"), fact);
+        return Err(complaint.hint(format!("write `./{named}` or `builtin:{named}`")));
+    }
+    builtin(named)
 }
 
-/// Reads a component from its file. Whoever left `builtin:` out is told.
 fn component_file(path: &Path) -> Result<Vec<u8>, Complaint> {
-    files::read(path, files::COMPONENT_BYTES_MAX).map_err(|complaint| {
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        match arena_agents::find(name) {
-            Some(_) if !path.exists() => {
-                complaint.hint(format!("the built-in agent is called `builtin:{name}`"))
-            }
-            _ => complaint,
-        }
-    })
+    files::read(path, files::COMPONENT_BYTES_MAX)
 }
 
 fn builtin(name: &str) -> Result<Vec<u8>, Complaint> {

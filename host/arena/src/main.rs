@@ -10,26 +10,32 @@ mod cli;
 mod clock;
 mod commands;
 mod drawing;
+mod engines;
 mod error;
 mod escape;
 mod examination;
 mod files;
 mod inputs;
 mod interrupt;
+mod live;
 mod matches;
+mod model_files;
 mod opponents;
 mod outputs;
+mod packages;
 mod preparation;
 mod progress;
 mod reading;
 mod reexecution;
 mod render;
 mod replays;
+mod rescoring;
 mod results;
 mod sandbox;
 mod screen;
 mod secrets;
 mod shell;
+mod store;
 mod submissions;
 mod trust;
 
@@ -38,6 +44,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::log::LogCommand;
+use crate::cli::model::ModelCommand;
 use crate::cli::{AgentCommand, CatalogCommand, Cli, Command, TournamentCommand};
 use crate::error::{CliError, EXIT_OK};
 
@@ -72,6 +79,7 @@ fn dispatch(command: &Command) -> Result<u8, CliError> {
         Command::Agent(AgentCommand::List(args)) => done(commands::agent_list::run(args)),
         Command::Catalog(CatalogCommand::Import(args)) => done(commands::catalog_import::run(args)),
         Command::Catalog(CatalogCommand::Show(args)) => done(commands::catalog_show::run(args)),
+        Command::Model(command) => done(model(command)),
         Command::Audit(args) => commands::audit::run(args),
         Command::Log(command) => done(log(command)),
         Command::Submit(args) => done(commands::submit::run(args)),
@@ -88,6 +96,17 @@ fn log(command: &LogCommand) -> Result<(), CliError> {
         LogCommand::Export(args) => commands::log_export::run(args),
         #[cfg(feature = "index")]
         LogCommand::Index(args) => commands::log_index::run(args),
+    }
+}
+
+fn model(command: &ModelCommand) -> Result<(), CliError> {
+    match command {
+        ModelCommand::Pull(args) => commands::model_pull::run(args),
+        ModelCommand::Add(args) => commands::model_add::run(args),
+        ModelCommand::List(args) => commands::model_list::run(args),
+        ModelCommand::Show(args) => commands::model_show::run(args),
+        ModelCommand::Chat(args) => commands::model_chat::run(args),
+        ModelCommand::Bench(args) => commands::model_bench::run(args),
     }
 }
 

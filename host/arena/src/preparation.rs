@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arena_core::announcement::{AgentEntry, Announcement, ModelEntry};
 use arena_core::catalog::Catalog;
-use arena_core::config::TournamentConfig;
+use arena_core::config::{ModelConfig, ModelSource, TournamentConfig};
 use arena_core::draws::{BeaconRound, CommittedDraws, Draws, commit_secret};
 use arena_core::entry::AnnouncementEntry;
 use arena_core::hexadecimal::hex;
@@ -23,6 +23,7 @@ use arena_sandbox::{Grants, LoadedAgent, Sandbox, TrainingMode};
 use sha2::{Digest, Sha256};
 
 use crate::cli::RunArgs;
+use crate::engines::{self, Answering, Computing};
 use crate::error::{CliError, Complaint};
 use crate::inputs::TournamentFile;
 use crate::sandbox;
@@ -56,6 +57,8 @@ pub struct Prepared {
     pub secrets: Secrets,
     /// The folder of the log.
     pub out_dir: PathBuf,
+    /// The models that agents may ask.
+    pub models: Vec<Answering>,
     /// Matches that are played at the same time.
     pub workers: NonZeroUsize,
     /// What the announcement names by hash: each component once, then the catalog.
@@ -84,10 +87,6 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
     let out_dir = out_dir(args, &file.config);
     let secrets =
         Secrets::find(args.key.as_deref(), args.secret.as_deref(), &out_dir, is_committed)?;
-    let workers = match args.workers.map(usize::from).and_then(NonZeroUsize::new) {
-        Some(workers) => workers,
-        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-    };
     let catalog_root = catalog_root(&file.config, &secrets);
     let catalog = file.catalog(args.catalog.as_deref(), catalog_root)?;
     let item_count = u32::try_from(catalog.entries.len()).expect("catalogs are bounded");
@@ -95,7 +94,9 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         let failed = format!("cannot schedule `{}`", args.file.display());
         CliError::Config(Complaint::new(failed, error))
     })?;
-    let models = file.models()?;
+    let computing = computing(args, &file)?;
+    let models = engines::load(&file.config.models, &|path| file.resolve(path), &computing)?;
+    let workers = workers(args, &models);
     let sandbox = sandbox::open(&file.config.limits, workers)?;
     let (entrants, mut blobs) = load_agents(&file, &sandbox, &models)?;
     blobs.push(catalog.encode());
@@ -105,7 +106,7 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         config_toml: file.text,
         draws,
         engine: sandbox.fingerprint(),
-        models: models.iter().map(|model| announce_model(model.as_ref())).collect(),
+        models: models.iter().map(|answering| announce_model(answering.model.as_ref())).collect(),
         agents: announce_agents(&file.config, &entrants),
         catalog_sha256: catalog.sha256(),
         item_count,
@@ -130,9 +131,38 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         opening,
         secrets,
         out_dir,
+        models,
         workers,
         blobs,
         catalog_root,
+    })
+}
+
+/// Returns what computes. A device that nothing is computed on would be ignored.
+fn computing(args: &RunArgs, file: &TournamentFile) -> Result<Computing, CliError> {
+    let is_weights = |model: &ModelConfig| matches!(model.source, ModelSource::Weights(_));
+    if !file.config.models.iter().any(is_weights) {
+        for (flag, is_given) in
+            [("--device", args.device.is_some()), ("--threads", args.threads.is_some())]
+        {
+            if is_given {
+                let fact = "no model of the file has weights";
+                let complaint = Complaint::new(format!("cannot use `{flag}`"), fact);
+                return Err(CliError::Config(complaint.hint(format!("drop `{flag}`"))));
+            }
+        }
+    }
+    Ok(Computing::new(args.device.map(|device| device.0), args.threads))
+}
+
+/// Returns how many matches are played at once. With models, enough to fill their slots: a match
+/// waits for one reply at a time.
+fn workers(args: &RunArgs, models: &[Answering]) -> NonZeroUsize {
+    let asked = args.workers.map(usize::from).and_then(NonZeroUsize::new);
+    asked.unwrap_or_else(|| {
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let slots = engines::slots(models).min(arena_runner::WORKERS_MAX);
+        NonZeroUsize::new(slots).map_or(processors, |slots| slots.max(processors))
     })
 }
 
@@ -231,7 +261,7 @@ fn origin(config: &TournamentConfig, draws: &Draws) -> String {
 fn load_agents(
     file: &TournamentFile,
     sandbox: &Sandbox,
-    models: &[Arc<dyn LanguageModel>],
+    models: &[Answering],
 ) -> Result<(Vec<Entrant>, Vec<Vec<u8>>), CliError> {
     let mut loaded: BTreeMap<[u8; 32], LoadedAgent> = BTreeMap::new();
     let mut entrants = Vec::with_capacity(file.config.agents.len());
@@ -254,7 +284,8 @@ fn load_agents(
         };
         // In the order in which the file grants them, so that an agent's first is its own first.
         let granted = agent.models.iter().filter_map(|name| {
-            models.iter().find(|model| model.info().name == *name).map(Arc::clone)
+            let named = |answering: &&Answering| answering.model.info().name == *name;
+            models.iter().find(named).map(|answering| Arc::clone(&answering.model))
         });
         let grants = Grants {
             models: granted.collect(),

@@ -310,8 +310,8 @@ impl Stage<'_> {
     }
 }
 
-/// How many matches will be run, where that is known before.
-fn size(sample: &Sample, match_count: u64) -> u64 {
+/// Returns how many matches are chosen, where that is known before they are read.
+pub fn size(sample: &Sample, match_count: u64) -> u64 {
     match sample {
         Sample::Drawn(places) => places.len() as u64,
         Sample::All | Sample::Agents(_) => match_count,
@@ -319,22 +319,25 @@ fn size(sample: &Sample, match_count: u64) -> u64 {
 }
 
 /// The chosen matches of a log, one after the other.
-struct Chosen<'a> {
+pub struct Chosen<'a> {
     reader: &'a mut LogReader,
     sample: &'a Sample,
     head: &'a Head,
     /// The tree of the entries that were read: they must be those that were audited.
     tree: Frontier,
     void_count: u64,
-    failure: Option<CliError>,
+    /// Why there was no next match before the end.
+    pub failure: Option<CliError>,
 }
 
 impl<'a> Chosen<'a> {
-    fn new(reader: &'a mut LogReader, sample: &'a Sample, head: &'a Head) -> Chosen<'a> {
+    /// Begins with a log's first entry. The entries must be those that were audited up to `head`.
+    pub fn new(reader: &'a mut LogReader, sample: &'a Sample, head: &'a Head) -> Chosen<'a> {
         Chosen { reader, sample, head, tree: Frontier::new(), void_count: 0, failure: None }
     }
 
-    fn next(&mut self) -> Option<Task> {
+    /// Returns the next match; `None` at the end, or where that is told by `failure`.
+    pub fn next(&mut self) -> Option<Task> {
         match self.find() {
             Ok(task) => task,
             Err(error) => {

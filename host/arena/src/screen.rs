@@ -104,6 +104,12 @@ pub fn remark(text: &str) {
     write_remark(&harmless(text));
 }
 
+/// Writes the beginning of a line to standard error, for a person to go on with.
+pub fn ask(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
 fn write_remark(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -4,110 +4,18 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::collections::BTreeMap;
+mod place;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A folder to run in, and where compiled agents are kept between tests.
-struct Place {
-    folder: TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    /// Returns the files of a log that are for others, by name.
-    fn published(&self, out: &str) -> Files {
-        let mut files = Files::new();
-        gather(&self.path(out), &mut files);
-        files.retain(|path, _| !path.starts_with(self.path(out).join("private")));
-        let strip = |path: PathBuf| path.strip_prefix(self.path(out)).unwrap().to_owned();
-        files.into_iter().map(|(path, bytes)| (strip(path), bytes)).collect()
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-        command.args(words).current_dir(self.folder.path()).env("XDG_CACHE_HOME", cache);
-        command
-    }
-
-    fn arena(&self, words: &[&str]) -> Said {
-        Said::of(self.command(words).output().unwrap())
-    }
-}
-
-type Files = BTreeMap<PathBuf, Vec<u8>>;
-
-fn gather(folder: &Path, files: &mut Files) {
-    for item in fs::read_dir(folder).unwrap() {
-        let path = item.unwrap().path();
-        match path.is_dir() {
-            true => gather(&path, files),
-            false => drop(files.insert(path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-}
-
-/// A key for logs that are compared: PKCS#8 of the secret of RFC 8032 section 7.1, test 1.
-const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
-    MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n\
-    -----END PRIVATE KEY-----\n";
-
-/// What the program said.
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    fn of(output: Output) -> Said {
-        Said {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    #[track_caller]
-    fn ends_well(self) -> Said {
-        assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
-        self
-    }
-
-    /// Expects an exit code, nothing on standard output, and these pieces of a message.
-    #[track_caller]
-    fn complains(self, code: i32, pieces: &[&str]) {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
-        assert_eq!(self.out, "");
-        for piece in pieces {
-            assert!(self.err.contains(piece), "`{piece}` is not in:\n{}", self.err);
-        }
-    }
-
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}:\n{}", self.out))
-    }
-}
+use crate::place::{KEY, Place, Said, root};
 
 /// A tournament of three over a few made-up items.
 fn tournament(items: u32) -> String {
@@ -117,11 +25,6 @@ fn tournament(items: u32) -> String {
         text += &format!("\n[[agents]]\nname = \"{agent}\"\ncomponent = \"builtin:{agent}\"\n");
     }
     text
-}
-
-/// The root of the checkout.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 #[test]

@@ -14,6 +14,7 @@ Examples:
   arena audit arena-out/smoke-1 --key smoke.vkey
   arena audit arena-out/smoke-1 --key smoke.vkey --reexecute
   arena audit arena-out/smoke-1 --policy policy.txt --held checkpoint.monday --reexecute 4603
+  arena audit arena-out/llm-smoke-1 --key smoke.vkey --rescore --rescore-sample 20
   arena audit diff arena-out/smoke-1 mirror/smoke-1 --key smoke.vkey
   arena audit receipt match-17.tlog-proof --key smoke.vkey
 
@@ -56,6 +57,17 @@ pub struct AuditArgs {
     #[arg(long, value_name = "N", requires = "reexecute",
           value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
+    /// Ask language models again how likely their recorded replies are. They are found in the store
+    /// by name, and must have the announced hash
+    #[arg(long)]
+    pub rescore: bool,
+    /// Where a model is that the tournament calls NAME; may be repeated
+    #[arg(long, value_name = "NAME=PATH", requires = "rescore", value_parser = parse_model)]
+    pub model: Vec<ModelPlace>,
+    /// Score only the calls of so many matches, drawn at random [default: of all]
+    #[arg(long, value_name = "N", requires = "rescore",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub rescore_sample: Option<u32>,
     /// Print one JSON document, which leaves nothing out, instead of the list of steps
     #[arg(long)]
     pub json: bool,
@@ -77,6 +89,7 @@ Two signed heads of one log that cannot both be true prove that its maker showed
 things to different people. Both are printed in full, so that anyone can check them.
 
 Examples:
+  arena audit arena-out/llm-smoke-1 --key smoke.vkey --rescore --rescore-sample 20
   arena audit diff arena-out/smoke-1 mirror/smoke-1 --key smoke.vkey
   arena audit diff checkpoint.monday arena-out/smoke-1 --key smoke.vkey
 
@@ -165,6 +178,24 @@ fn parse_author(text: &str) -> Result<Author, String> {
             Ok(Author { agent: agent.to_owned(), key: key.to_owned() })
         }
         _ => Err("needs `AGENT=VKEY` or `AGENT=FILE`".to_owned()),
+    }
+}
+
+/// Where a language model is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelPlace {
+    /// What the tournament calls it.
+    pub name: String,
+    /// A name of the store, or a path.
+    pub place: String,
+}
+
+fn parse_model(text: &str) -> Result<ModelPlace, String> {
+    match text.split_once('=') {
+        Some((name, place)) if !name.is_empty() && !place.is_empty() => {
+            Ok(ModelPlace { name: name.to_owned(), place: place.to_owned() })
+        }
+        _ => Err("needs `NAME=PATH`".to_owned()),
     }
 }
 

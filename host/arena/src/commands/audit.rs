@@ -22,7 +22,7 @@ use crate::render::audit as render;
 use crate::render::transcript::{count, thousands};
 use crate::replays::{EVERY_MATCH, Extent, FRAUD_SHARE};
 use crate::screen::{self, Paint, Tone};
-use crate::{files, inputs, reexecution, shell, trust};
+use crate::{files, inputs, reexecution, rescoring, shell, trust};
 
 /// The step that is only taken where it is asked for.
 const REEXECUTION: &str = "re-execution";
@@ -61,10 +61,18 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
         audit.conclude_reexecution(outcome.verdict);
         extent = outcome.extent;
     }
+    let rescoring = match args.rescore {
+        true => {
+            let rescored = rescoring::run(log, &audit, args)?;
+            audit.steps.push(rescored.step);
+            Some(rescored.document)
+        }
+        false => None,
+    };
     let unasked = unasked(args);
     let is_verified = audit.is_verified_without(&unasked);
     match args.json {
-        true => print_json(&audit, extent, &unasked, is_verified)?,
+        true => print_json(&audit, extent, rescoring, &unasked, is_verified)?,
         false => print(args, &audit, Came { extent, is_verified, is_growing })?,
     }
     Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
@@ -184,6 +192,7 @@ fn unasked(args: &AuditArgs) -> Vec<&'static str> {
 fn print_json(
     audit: &Audit,
     extent: Option<Extent>,
+    rescoring: Option<Value>,
     unasked: &[&str],
     is_verified: bool,
 ) -> Result<(), CliError> {
@@ -200,6 +209,7 @@ fn print_json(
         "steps": render::to_json(&audit.steps),
         "voids": render::voids_to_json(&audit.voids),
         "reexecution": extent.map(extent_to_json),
+        "rescoring": rescoring,
         "limits": audit.limits,
     }))
 }
@@ -337,6 +347,11 @@ fn with_reexecution(args: &AuditArgs) -> String {
     args.author.iter().for_each(|by| flag("--author", format!("{}={}", by.agent, by.key)));
     args.catalog.iter().for_each(|path| flag("--catalog", shown(path)));
     args.workers.iter().for_each(|workers| flag("--workers", workers.to_string()));
+    args.model.iter().for_each(|model| flag("--model", format!("{}={}", model.name, model.place)));
+    args.rescore_sample.iter().for_each(|number| flag("--rescore-sample", number.to_string()));
+    if args.rescore {
+        words.push("--rescore".to_owned());
+    }
     words.push("--reexecute".to_owned());
     shell::command_line(words.iter().map(String::as_str))
 }

@@ -1,27 +1,39 @@
 //! `arena match`: plays one negotiation and prints it.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arena_core::catalog::{self, Catalog};
-use arena_core::config::TournamentConfig;
+use arena_core::config::models::WeightsSource;
+use arena_core::config::{TournamentConfig, is_name};
 use arena_core::record::MatchRecord;
 use arena_core::referee;
 use arena_core::rules::Rules;
+use arena_core::scenario::Role;
 use arena_core::schedule::{self, PairPlan};
 use arena_core::seat::Seat;
 use arena_core::seed::Root;
-use arena_sandbox::{Grants, GuestSeat, Sandbox};
+use arena_llm::model::LanguageModel;
+use arena_model::event::Listener;
+use arena_sandbox::{Grants, GuestSeat, LoadedAgent, Sandbox};
 use serde_json::json;
 
 use crate::cli::{MatchArgs, RulesArg};
+use crate::engines::{self, Computing};
 use crate::error::{CliError, Complaint};
 use crate::escape::escape;
+use crate::live::{Live, Speaker};
 use crate::render::{record, transcript};
-use crate::screen::{self, Paint};
-use crate::{inputs, sandbox};
+use crate::screen::{self, Paint, Tone};
+use crate::{inputs, model_files, sandbox};
 
 /// Items that are generated at least; an item further on generates more.
 const ITEMS_MIN: u32 = 100;
+/// What the path of a model's script ends in.
+const SCRIPT_ENDING: &str = ".toml";
+/// What agents ask a model by whose own name is none.
+const UNNAMED: &str = "model";
 
 /// Plays and prints.
 ///
@@ -35,11 +47,17 @@ pub fn run(args: &MatchArgs) -> Result<(), CliError> {
     let rules = Rules::new(&config.rules, &config.limits);
     let seeds = schedule::seat_seeds(root, 0)[0];
     let sandbox = sandbox::open(&config.limits, NonZeroUsize::MIN)?;
-    let mut buyer = seat(&sandbox, &args.buyer, seeds[0])?;
-    let mut seller = seat(&sandbox, &args.seller, seeds[1])?;
+    let agents = [load(&sandbox, &args.buyer)?, load(&sandbox, &args.seller)?];
+    let live = Arc::new(Live::on_stderr());
+    let model = model(args, seeds, &live)?;
+    let grants = Grants { models: model.into_iter().collect(), training: None };
+    let mut buyer = seat(&sandbox, &args.buyer, &agents[0], &grants, seeds[0])?;
+    let mut seller = seat(&sandbox, &args.seller, &agents[1], &grants, seeds[1])?;
     let params = [args.params_a.as_str(), args.params_b.as_str()];
     let seats: [&mut dyn Seat; 2] = [&mut buyer, &mut seller];
-    let played = referee::play(&rules, &scenario, params, seeds, seats).map_err(|voided| {
+    let played = referee::play(&rules, &scenario, params, seeds, seats);
+    live.end();
+    let played = played.map_err(|voided| {
         let fact = format!("{}: {}", voided.reason.name(), voided.detail);
         let failed = format!("cannot play the {}'s seat", voided.by);
         CliError::Infrastructure(Complaint::new(failed, fact))
@@ -86,13 +104,60 @@ fn label(named: &str) -> String {
     }
 }
 
-fn seat(sandbox: &Sandbox, named: &str, seed: u64) -> Result<GuestSeat, CliError> {
+fn load(sandbox: &Sandbox, named: &str) -> Result<LoadedAgent, CliError> {
     let bytes = inputs::component(named).map_err(CliError::Input)?;
-    let agent = sandbox::load(sandbox, &format!("`{}`", escape(named)), &bytes)?;
-    let grants = Grants::default();
-    sandbox.seat(&agent, &grants, seed).map_err(|error| {
+    sandbox::load(sandbox, &format!("`{}`", escape(named)), &bytes)
+}
+
+fn seat(
+    sandbox: &Sandbox,
+    named: &str,
+    agent: &LoadedAgent,
+    grants: &Grants,
+    seed: u64,
+) -> Result<GuestSeat, CliError> {
+    sandbox.seat(agent, grants, seed).map_err(|error| {
         let failed = format!("cannot seat `{}`", escape(named));
         CliError::Infrastructure(Complaint::new(failed, format!("{error:?}")))
+    })
+}
+
+/// Loads the model that both sides are lent, if one is named. What an engine writes is shown.
+fn model(
+    args: &MatchArgs,
+    seeds: [u64; 2],
+    live: &Arc<Live>,
+) -> Result<Option<Arc<dyn LanguageModel>>, CliError> {
+    let Some(named) = &args.model else {
+        return Ok(None);
+    };
+    if named.ends_with(SCRIPT_ENDING) {
+        if args.device.is_some() || args.threads.is_some() {
+            let fact = format!("`{named}` is a script, which nothing computes");
+            let complaint = Complaint::new("cannot use `--device` and `--threads`", fact);
+            return Err(CliError::Config(complaint.hint("drop them")));
+        }
+        let answering = engines::script(UNNAMED, Path::new(named))?;
+        return Ok(Some(answering.model));
+    }
+    let found = model_files::find(&WeightsSource::parse(named))?;
+    let config = engines::weights_at(&found.path);
+    let computing = Computing::new(args.device.map(|device| device.0), args.threads);
+    let listener = listener(seeds, Arc::clone(live));
+    let resolve = |path: &str| PathBuf::from(path);
+    let label = if is_name(&found.label) { &found.label } else { UNNAMED };
+    let answering = engines::weights(label, &config, &resolve, &computing, Some(listener))?;
+    Ok(Some(answering.model))
+}
+
+/// Returns what shows whose reply is being written: a call names its seat by the seat's seed.
+fn listener(seeds: [u64; 2], live: Arc<Live>) -> Listener {
+    let speakers = [(Role::Buyer, Tone::Note), (Role::Seller, Tone::Good)];
+    let speakers = speakers.map(|(role, tone)| Speaker { name: role.to_string(), tone });
+    Box::new(move |event| {
+        if let Some(side) = seeds.iter().position(|seed| *seed == event.key.seat_seed) {
+            live.write(&speakers[side], event.text);
+        }
     })
 }
 

@@ -25,7 +25,7 @@ use crate::examination::last_words;
 use crate::preparation::{self, Prepared};
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
-use crate::{interrupt, reading, results, screen, shell};
+use crate::{engines, interrupt, reading, results, screen, shell};
 
 /// Seed of the seats that are briefed once before the first match. It is no match's.
 const BRIEFING_SEED: u64 = 0;
@@ -73,9 +73,17 @@ fn say_what_is_played(prepared: &Prepared) {
             Draws::PublicSeed(seed) => format!("seed {seed}"),
             Draws::Committed(_) => "committed draws".to_owned(),
         },
-        workers = count(prepared.workers.get() as u64, "worker"),
+        workers = workers(prepared),
         out = prepared.out_dir.display(),
     ));
+}
+
+fn workers(prepared: &Prepared) -> String {
+    let workers = count(prepared.workers.get() as u64, "worker");
+    match engines::slots(&prepared.models) {
+        0 => workers,
+        slots => format!("{workers} for {} of models", count(slots as u64, "slot")),
+    }
 }
 
 /// Briefs every agent as its matches will, and says who faults at that. A mistake in its parameters
@@ -133,7 +141,7 @@ fn play(
     stop: &AtomicBool,
 ) -> Result<Summary, CliError> {
     let seats = |request: SeatRequest| seat(prepared, request);
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(engines::meter(&prepared.models));
     let outcome = with_job(prepared, draw, &seats, |job| {
         arena_runner::run(job, stop, &mut |event| progress.show(&event))
     });

@@ -1,0 +1,341 @@
+//! Asks language models again how likely their recorded replies are, and says what that shows.
+//!
+//! A model is found by its name in the store or where the command line says, and must have the
+//! hash that was announced. It reads each recorded prompt and reply at once; what comes out is
+//! compared with the record. Without a model nothing is said of it, and never that it is fine.
+//!
+//! Not here: judging scores (`arena_audit::rescore`) and computing them (`arena_model`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_audit::rescore::{Rescoring, Scores, Statement};
+use arena_audit::sample::Sample;
+use arena_audit::{Audit, Finding, Step, Verdict};
+use arena_core::announcement::{Announcement, ModelEntry};
+use arena_core::config::models::{WeightsConfig, WeightsSource};
+use arena_core::config::{ModelConfig, ModelSource, TournamentConfig};
+use arena_core::entry::TournamentId;
+use arena_core::hexadecimal::hex;
+use arena_core::seat::{SampledToken, Sampling};
+use arena_log::checkpoint::Head;
+use arena_log::reader::{Access, LogReader};
+use arena_model::engine::{Engine, ScoreRequest};
+use serde_json::{Value, json};
+
+use crate::advance::Advance;
+use crate::cli::audit::AuditArgs;
+use crate::engines::{self, Computing};
+use crate::error::{CliError, Complaint};
+use crate::reexecution::{Chosen, size};
+use crate::render::transcript::{count, thousands};
+use crate::{model_files, reading, secrets};
+
+/// The step.
+pub const RESCORING: &str = "re-scoring";
+/// What it is, for people.
+const TITLE: &str = "the recorded replies are what the announced models say";
+/// Steps without which scoring again would mean nothing.
+const GROUNDS: [&str; 2] = ["announcement", "usage"];
+
+/// What came of it.
+pub struct Rescored {
+    /// The step, to be entered with the others.
+    pub step: Step,
+    /// What was compared, for programs.
+    pub document: Value,
+}
+
+/// One model, and what is known of it.
+struct Subject {
+    name: String,
+    /// What scores its replies, or why nothing does.
+    engine: Result<Arc<Engine>, String>,
+    rescoring: Rescoring,
+}
+
+/// Scores the chosen matches' calls again.
+///
+/// # Errors
+/// A model that the command line names is missing or another one, the log cannot be read any more,
+/// or the machine failed. What is wrong with the log is a verdict and no error.
+pub fn run(log: &Path, audit: &Audit, args: &AuditArgs) -> Result<Rescored, CliError> {
+    for id in GROUNDS {
+        if !audit.step(id).is_some_and(|step| step.verdict.is_verified()) {
+            return Ok(not_checked(format!("step `{id}` is not verified")));
+        }
+    }
+    let (Some(announcement), Some(tournament), Some(head)) =
+        (&audit.announcement, audit.tournament, audit.head())
+    else {
+        return Ok(not_checked("there is no announcement to go by".to_owned()));
+    };
+    let config = TournamentConfig::parse(&announcement.config_toml)
+        .map_err(|error| reading::complain(log, &error.message))?;
+    check_names(args, &config)?;
+    if config.models.is_empty() {
+        return Ok(not_checked("no agent was lent a model".to_owned()));
+    }
+    let match_count = announcement.pair_count * 2;
+    let sample = match args.rescore_sample {
+        // Nobody who made the log could know which matches these will be.
+        Some(number) => Sample::draw(number.into(), match_count, secrets::random_value()?),
+        None => Sample::All,
+    };
+    let mut subjects = subjects(args, announcement, &config)?;
+    let scored = Pass { log, head, tournament, sample: &sample, match_count };
+    let matches = scored.score(&mut subjects)?;
+    Ok(Rescored {
+        step: step(verdict(&subjects, matches)),
+        document: to_json(&subjects, announcement, matches),
+    })
+}
+
+/// Refuses a model that the tournament does not have: nothing would be compared with it.
+fn check_names(args: &AuditArgs, config: &TournamentConfig) -> Result<(), CliError> {
+    let known = |name: &str| config.models.iter().any(|model| model.name == name);
+    match args.model.iter().find(|place| !known(&place.name)) {
+        None => Ok(()),
+        Some(place) => {
+            let fact = format!("the tournament has no model `{}`", place.name);
+            let names: Vec<&str> = config.models.iter().map(|model| model.name.as_str()).collect();
+            let complaint = Complaint::new("cannot use `--model`", fact);
+            Err(CliError::Config(complaint.hint(match names.is_empty() {
+                true => "it has none".to_owned(),
+                false => format!("it has `{}`", names.join("`, `")),
+            })))
+        }
+    }
+}
+
+fn subjects(
+    args: &AuditArgs,
+    announcement: &Announcement,
+    config: &TournamentConfig,
+) -> Result<Vec<Subject>, CliError> {
+    let mut subjects = Vec::with_capacity(config.models.len());
+    for (announced, configured) in announcement.models.iter().zip(&config.models) {
+        let engine = engine(args, announced, configured)?;
+        let rescoring = Rescoring::new(&announced.name, announcement.agents.len());
+        subjects.push(Subject { name: announced.name.clone(), engine, rescoring });
+    }
+    Ok(subjects)
+}
+
+/// Starts what scores a model's replies, or says why nothing does.
+fn engine(
+    args: &AuditArgs,
+    announced: &ModelEntry,
+    configured: &ModelConfig,
+) -> Result<Result<Arc<Engine>, String>, CliError> {
+    let place = args.model.iter().find(|place| place.name == announced.name);
+    let source = match (&configured.source, place) {
+        (ModelSource::Script(_), None) => return Ok(Err("a script has no scores".to_owned())),
+        (ModelSource::Script(_), Some(_)) => {
+            let fact = format!("the model `{}` is a script, which has no scores", announced.name);
+            return Err(CliError::Config(Complaint::new("cannot use `--model`", fact)));
+        }
+        (ModelSource::Weights(weights), _) if weights.adapter.is_some() => {
+            return Ok(Err("it was played with an adapter, which is not compared".to_owned()));
+        }
+        (_, Some(place)) => WeightsSource::parse(&place.place),
+        (ModelSource::Weights(weights), None) => weights.weights.clone(),
+        (ModelSource::Remote(_), None) => {
+            return Ok(Err("a server answered; `--model NAME=PATH` names its weights".to_owned()));
+        }
+    };
+    let found = match model_files::find(&source) {
+        Ok(named) => named.path,
+        Err(error) if place.is_some() => return Err(error),
+        Err(_) => {
+            return Ok(Err("it is not in the store; `--model NAME=PATH` names it".to_owned()));
+        }
+    };
+    if place.is_none() && matches!(source, WeightsSource::Path(_)) {
+        return Ok(Err("the file names a path; `--model NAME=PATH` says where it is".to_owned()));
+    }
+    open(&found, announced, configured, place.is_some())
+}
+
+fn open(
+    path: &Path,
+    announced: &ModelEntry,
+    configured: &ModelConfig,
+    is_named: bool,
+) -> Result<Result<Arc<Engine>, String>, CliError> {
+    let weights = model_files::open(path)?;
+    let found = model_files::manifest(path, &weights)?.sha256();
+    // What a server says of itself is not the hash of any files.
+    let is_comparable = matches!(configured.source, ModelSource::Weights(_));
+    if is_comparable && found != announced.sha256 {
+        let (found, wanted) = (hex(&found), hex(&announced.sha256));
+        if !is_named {
+            return Ok(Err(format!("the store's has hash {found}, announced is {wanted}")));
+        }
+        let failed = format!("cannot score with `{}`", path.display());
+        let facts = vec![format!("found      {found}"), format!("announced  {wanted}")];
+        let hint = Some("it is another model than the one that was announced".to_owned());
+        return Err(CliError::Input(Complaint { failed, facts, hint }));
+    }
+    drop(weights);
+    let config = WeightsConfig {
+        context_tokens: Some(announced.context_tokens),
+        ..engines::weights_at(path)
+    };
+    let computing = Computing::new(None, None);
+    let loaded =
+        engines::weights(&announced.name, &config, &|path| PathBuf::from(path), &computing, None)?;
+    Ok(Ok(loaded.engine.expect("weights are computed by an engine")))
+}
+
+/// One reading of the log.
+struct Pass<'a> {
+    log: &'a Path,
+    head: &'a Head,
+    tournament: TournamentId,
+    sample: &'a Sample,
+    match_count: u64,
+}
+
+impl Pass<'_> {
+    /// Scores the calls of the chosen matches, and returns how many matches that were.
+    fn score(&self, subjects: &mut [Subject]) -> Result<u64, CliError> {
+        if subjects.iter().all(|subject| subject.engine.is_err()) {
+            return Ok(0);
+        }
+        let mut reader = LogReader::open(self.log, Access::Public)
+            .map_err(|error| reading::complain(self.log, &error))?;
+        let mut chosen = Chosen::new(&mut reader, self.sample, self.head);
+        let total = size(self.sample, self.match_count);
+        let mut advance = Advance::new("scored", "match", total);
+        let mut done = 0;
+        while let Some(task) = chosen.next() {
+            let read = reading::read_transcript(self.tournament, &task.entry, &task.transcript);
+            let record = read.map_err(|fact| {
+                reading::complain(self.log, &format!("entry {}: {fact}", task.entry_index))
+            })?;
+            for Subject { engine, rescoring, .. } in subjects.iter_mut() {
+                let Ok(engine) = engine else { continue };
+                let score = |prompt: &[u32], output: &[u32]| score(engine, prompt, output);
+                rescoring.add(&record, &score).map_err(|error| {
+                    let failed = format!("cannot score entry {} again", task.entry_index);
+                    CliError::Infrastructure(Complaint::new(failed, error))
+                })?;
+            }
+            done += 1;
+            advance.show(done, total);
+        }
+        match chosen.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(done),
+        }
+    }
+}
+
+/// Scores a reply under the model's own distribution: temperature 1, nothing cut.
+fn score(engine: &Engine, prompt: &[u32], output: &[u32]) -> Result<Vec<SampledToken>, String> {
+    if output.is_empty() {
+        return Ok(Vec::new());
+    }
+    let request = ScoreRequest {
+        prompt: prompt.to_vec(),
+        output: output.to_vec(),
+        sampling: Sampling { temperature_milli: 1_000, ..Sampling::GREEDY },
+        grammar: None,
+    };
+    engine.score(&request).map_err(|error| error.to_string())
+}
+
+fn step(verdict: Verdict) -> Step {
+    Step { id: RESCORING, title: TITLE, verdict }
+}
+
+fn not_checked(reason: String) -> Rescored {
+    Rescored { step: step(Verdict::NotChecked { reason }), document: Value::Null }
+}
+
+/// What is inconsistent fails; what nothing can be said of is not checked; only where all is
+/// consistent is the step verified.
+fn verdict(subjects: &[Subject], matches: u64) -> Verdict {
+    let mut findings = Vec::new();
+    let mut open = Vec::new();
+    let mut fine = Vec::new();
+    for Subject { name, engine, rescoring } in subjects {
+        let scores = rescoring.all();
+        match (engine, scores.statement()) {
+            (Err(why), _) => open.push(format!("`{name}`: no statement: {why}")),
+            (Ok(_), Statement::None { because }) => {
+                open.push(format!("`{name}`: no statement: {because}"));
+            }
+            (Ok(_), Statement::Inconsistent { because }) => {
+                let what = format!("the replies of `{name}`: inconsistent");
+                findings.push(Finding::new(what, because, "what the model says of them"));
+            }
+            (Ok(_), Statement::Consistent) => {
+                fine.push(format!("`{name}`: consistent: {}", figures(scores)));
+            }
+        }
+    }
+    match (findings.is_empty(), open.is_empty()) {
+        (false, _) => Verdict::Failed { finding_count: findings.len() as u64, findings },
+        (true, false) => Verdict::NotChecked { reason: [open, fine].concat().join("; ") },
+        (true, true) => {
+            let detail = format!("{} of {}", fine.join("; "), count(matches, "match"));
+            Verdict::Verified { detail }
+        }
+    }
+}
+
+fn figures(scores: &Scores) -> String {
+    format!(
+        "{}, {}, {} of them equal to the last digit",
+        count(scores.calls, "call"),
+        count(scores.tokens, "token"),
+        thousands(scores.equal),
+    )
+}
+
+fn to_json(subjects: &[Subject], announcement: &Announcement, matches: u64) -> Value {
+    let of_agents = |rescoring: &Rescoring| {
+        let agents = announcement.agents.iter().zip(rescoring.agents());
+        let asked = agents.filter(|(_, scores)| scores.calls + scores.calls_without_tokens > 0);
+        asked
+            .map(|(agent, scores)| {
+                let mut value = scores_to_json(scores);
+                value["agent"] = json!(agent.name);
+                value
+            })
+            .collect::<Vec<_>>()
+    };
+    let models = subjects.iter().map(|subject| {
+        json!({
+            "model": subject.name,
+            "not_scored": subject.engine.as_ref().err(),
+            "all": scores_to_json(subject.rescoring.all()),
+            "agents": of_agents(&subject.rescoring),
+        })
+    });
+    json!({ "matches": matches, "models": models.collect::<Vec<_>>() })
+}
+
+fn scores_to_json(scores: &Scores) -> Value {
+    let (statement, because) = match scores.statement() {
+        Statement::Consistent => ("consistent", None),
+        Statement::Inconsistent { because } => ("inconsistent", Some(because)),
+        Statement::None { because } => ("no statement", Some(because)),
+    };
+    json!({
+        "statement": statement,
+        "because": because,
+        "calls": scores.calls,
+        "calls_without_tokens": scores.calls_without_tokens,
+        "tokens": scores.tokens,
+        "equal": scores.equal,
+        "ranks": scores.ranks,
+        "greedy": scores.greedy,
+        "greedy_misses": scores.greedy_misses,
+        "gross": scores.gross,
+        "median_difference_micro": scores.difference_micro(500),
+        "p99_difference_micro": scores.difference_micro(990),
+    })
+}
