@@ -2,6 +2,8 @@
 //!
 //! One test in a program of its own, since it counts everything that the program allocates.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::path::Path;
 
 use arena_weights::weights::Weights;

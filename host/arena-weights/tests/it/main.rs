@@ -1,5 +1,7 @@
 //! What `arena-weights` makes of model files, real, written by the test, and hostile.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod gguf_file;
 mod store;
 mod tiny;

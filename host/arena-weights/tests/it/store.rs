@@ -1,5 +1,6 @@
 //! Finds models on this machine, as `arena` does.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Returns the file of a model in the store; says so loudly if there is none.
@@ -12,8 +13,13 @@ pub fn find(model: &str, test: &str) -> Option<PathBuf> {
     if file.exists() {
         return Some(file);
     }
-    eprintln!("SKIPPED: {test}: no `{}`; run `arena model pull {model}`", file.display());
+    skipped(&format!("{test}: no `{}`; run `arena model pull {model}`", file.display()));
     None
+}
+
+/// Says loudly that a test was not made.
+pub fn skipped(what: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {what}").expect("standard error is open");
 }
 
 /// Says whether slow tests were asked for.

@@ -49,7 +49,7 @@ fn a_written_model_is_the_same_model() {
 #[test]
 fn smollm2_is_the_same_model_in_f32() {
     if !store::slow() {
-        eprintln!("SKIPPED: smollm2 in f32: half a gibibyte; set SLOW_TESTS=1");
+        store::skipped("smollm2 in f32: half a gibibyte; set SLOW_TESTS=1");
         return;
     }
     let Some(path) = store::find("smollm2", "smollm2 in f32") else { return };
