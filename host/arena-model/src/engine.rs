@@ -41,6 +41,13 @@ use crate::worker::{self, Adapters, Job, Shared, Worker};
 /// Most sequences of a batch.
 pub const SLOTS_MAX: usize = 1_024;
 
+/// What replies depend on besides the executor, first in what the engine says of itself.
+const ENGINE: &str = concat!(
+    "engine=arena-model ",
+    env!("CARGO_PKG_VERSION"),
+    "\nsampling=mask,temperature,top-k,top-p,min-p"
+);
+
 /// What an engine knows of its model besides the weights.
 pub struct ModelParts {
     /// Turns text into tokens.
@@ -147,7 +154,7 @@ impl Engine {
             name,
             context_tokens,
             sha256: identity(parts.sha256, adapter.as_ref()),
-            engine: executor.description(),
+            engine: format!("{ENGINE}\n{}", executor.description()),
         };
         let context = match executor.context() {
             Some(context) => context,

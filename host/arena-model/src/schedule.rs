@@ -269,3 +269,6 @@ impl Schedule {
 fn scoring_version(arrival: Arrival) -> u64 {
     u64::MAX - arrival
 }
+
+#[cfg(test)]
+mod tests;

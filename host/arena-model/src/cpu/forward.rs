@@ -50,9 +50,37 @@ impl CpuExecutor {
     }
 
     fn attend(&mut self, batch: &Batch, groups: &[AdaptedRows], index: usize, x: &mut [f32]) {
-        let row_count = batch.tokens.len();
+        self.project(groups, index, x);
+        self.store(batch, index);
+        let (context, scratch) = (&*self.context, &mut self.scratch);
+        let (layer, row_count) = (&self.layers[index], batch.tokens.len());
+        let mut first_block = 0;
+        let mut rows = Vec::with_capacity(row_count);
+        for sequence in &batch.sequences {
+            let blocks = &scratch.blocks[first_block..first_block + sequence.blocks.len()];
+            first_block += blocks.len();
+            let positions = &scratch.positions[sequence.rows.clone()];
+            rows.extend(positions.iter().map(|&position| {
+                let context_tokens = position as usize + 1;
+                AttentionRow { blocks, context_tokens }
+            }));
+        }
+        let width = self.config.heads * self.config.head_dim;
+        let queries = &scratch.queries[..row_count * width];
+        let attended = sized(&mut scratch.attended, row_count * width);
+        attention(context, &self.attention, queries, &rows, &self.cache[index], attended);
+        let out = sized(&mut scratch.out, x.len());
+        layer.output.multiply(context, attended, out);
+        let (linear, stride) = (Linear::Output, self.config.hidden);
+        let change = Change { layer: index, linear, x: attended, stride, offset: 0 };
+        change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
+        add(x, out);
+    }
+
+    /// Computes queries, keys and values of a layer, normalised and rotated.
+    fn project(&mut self, groups: &[AdaptedRows], index: usize, x: &[f32]) {
         let (context, config, scratch) = (&*self.context, &self.config, &mut self.scratch);
-        let layer = &self.layers[index];
+        let (layer, row_count) = (&self.layers[index], x.len() / config.hidden);
         let (query_width, key_width) =
             (config.heads * config.head_dim, config.kv_heads * config.head_dim);
         let width = query_width + 2 * key_width;
@@ -84,33 +112,23 @@ impl CpuExecutor {
         }
         rope(&self.rope, queries, &scratch.positions);
         rope(&self.rope, keys, &scratch.positions);
-        let cache = &mut self.cache[index];
-        let mut first_block = 0;
-        let mut rows = Vec::with_capacity(row_count);
+    }
+
+    /// Writes the keys and values of all rows into their blocks.
+    fn store(&mut self, batch: &Batch, index: usize) {
+        let (scratch, cache) = (&self.scratch, &mut self.cache[index]);
+        let width = self.config.kv_heads * self.config.head_dim;
         for sequence in &batch.sequences {
-            let blocks = &scratch.blocks[first_block..first_block + sequence.blocks.len()];
-            first_block += blocks.len();
             for row in sequence.rows.clone() {
                 let position = scratch.positions[row] as usize;
-                let (key, value) = (row * key_width, row * key_width);
                 cache.store(
-                    blocks[position / BLOCK_TOKENS],
+                    sequence.blocks[position / BLOCK_TOKENS].0,
                     position % BLOCK_TOKENS,
-                    &keys[key..key + key_width],
-                    &values[value..value + key_width],
+                    &scratch.keys[row * width..][..width],
+                    &scratch.values[row * width..][..width],
                 );
-                rows.push(AttentionRow { blocks, context_tokens: position + 1 });
             }
         }
-        let attended = sized(&mut scratch.attended, row_count * query_width);
-        attention(context, &self.attention, queries, &rows, cache, attended);
-        let out = sized(&mut scratch.out, x.len());
-        layer.output.multiply(context, attended, out);
-        let stride = config.hidden;
-        let change =
-            Change { layer: index, linear: Linear::Output, x: attended, stride, offset: 0 };
-        change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
-        add(x, out);
     }
 
     fn feed_forward(&mut self, groups: &[AdaptedRows], index: usize, x: &mut [f32]) {

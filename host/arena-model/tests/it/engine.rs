@@ -343,6 +343,8 @@ fn the_engine_says_what_computes_and_nothing_about_the_machine() {
     assert_eq!(
         said.lines().collect::<Vec<_>>(),
         [
+            "engine=arena-model 0.1.0",
+            "sampling=mask,temperature,top-k,top-p,min-p",
             "device=cpu",
             "arithmetic=f32-chains-1",
             "architecture=qwen3moe",

@@ -10,7 +10,7 @@ use arena_core::seat::Sampling;
 use arena_llm::model::LanguageModel;
 use arena_llm::request::{ChatRole, Message, Request};
 use arena_model::cpu::CpuExecutor;
-use arena_model::engine::{Engine, EngineOptions, ModelParts};
+use arena_model::engine::{Engine, EngineOptions, ModelParts, ScoreRequest};
 use arena_weights::weights::Weights;
 
 use crate::fixture::{PLAIN, at_once, path, request, skipped};
@@ -45,10 +45,11 @@ fn is_slow() -> bool {
     std::env::var_os("SLOW_TESTS").is_some_and(|value| value == "1")
 }
 
-fn cases() -> Vec<Case> {
+/// Returns the cases of these names, or all.
+fn cases(short: &[&str]) -> Vec<Case> {
     let text = std::fs::read_to_string(path("smollm2.json")).expect("the fixture is there");
     let fixture: Fixture = serde_json::from_str(&text).expect("the fixture is sound");
-    let is_wanted = |case: &Case| is_slow() || SHORT.contains(&&*case.name);
+    let is_wanted = |case: &Case| is_slow() || short.contains(&&*case.name);
     fixture.cases.into_iter().filter(is_wanted).collect()
 }
 
@@ -105,7 +106,7 @@ fn asked(case: &Case) -> Request {
 #[test]
 fn smollm2_reads_and_writes_what_it_does_with_transformers() {
     let Some(engine) = engine() else { return };
-    let cases = cases();
+    let cases = cases(&SHORT);
     let chats: Vec<&Case> = cases.iter().filter(|case| case.text.is_empty()).collect();
     let requests: Vec<Request> = chats.iter().map(|case| asked(case)).collect();
     for (case, reply) in chats.iter().zip(at_once(&engine, &requests)) {
@@ -121,6 +122,24 @@ fn smollm2_reads_and_writes_what_it_does_with_transformers() {
             let found = (score[1].logprob_micro - score[0].logprob_micro) as f32 / 1e6;
             let expected = logits[1].1 - logits[0].1;
             assert!((found - expected).abs() < TOLERANCE, "{}: {found} {expected}", case.name);
+        }
+    }
+}
+
+#[test]
+fn smollm2_finds_likeliest_what_it_does_with_transformers_after_plain_text_too() {
+    let Some(engine) = engine() else { return };
+    for case in cases(&["text-one-letter", "text-json"]) {
+        let asked = ScoreRequest {
+            prompt: case.ids,
+            output: case.output,
+            sampling: Sampling::GREEDY,
+            grammar: None,
+        };
+        let scores = engine.score(&asked).expect("the request is sound");
+        for (place, score) in scores.iter().enumerate() {
+            let is_likeliest = score.top[0].id == score.id;
+            assert!(is_likeliest || case.near_ties.contains(&place), "{} {place}", case.name);
         }
     }
 }
