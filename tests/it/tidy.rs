@@ -54,15 +54,48 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         &["host/arena-sandbox/", "tests/"],
         "only the sandbox knows the engine",
     ),
+    (concat!("use bu", "rn::"), &["host/arena-burn/"], "only one crate knows burn"),
+    (concat!("tok", "io::"), &["host/arena-remote/"], "only servers are asked by async code"),
+    (
+        concat!("thread::", "Builder"),
+        &[
+            "host/arena-runner/src/",
+            "host/arena-sandbox/src/",
+            "host/arena-kernels/src/context.rs",
+            "host/arena-model/src/engine.rs",
+            "host/arena/src/progress.rs",
+        ],
+        "threads have few places",
+    ),
     (
         concat!("print", "ln!"),
-        &["host/arena/", "agents/build.rs", "tests/", "host/arena-core/tests/"],
+        &[
+            "host/arena/",
+            "agents/build.rs",
+            "tests/",
+            "host/arena-core/tests/",
+            // Measurements are read by people.
+            "host/arena-kernels/benches/",
+            "host/arena-model/examples/",
+            // A test that cannot be made on a machine says so.
+            "host/arena-kernels/src/isa.rs",
+            "host/arena-kernels/tests/",
+            "host/arena-weights/tests/",
+            "host/arena-model/tests/",
+            "host/arena-burn/tests/",
+            "host/arena-remote/tests/",
+        ],
         "only the binary prints",
     ),
     (
         concat!("uns", "afe {"),
-        &["host/arena-sandbox/src/sandbox.rs"],
-        "one such block in the whole tree",
+        &["host/arena-sandbox/src/sandbox.rs", "host/arena-kernels/"],
+        "SIMD, a pool of threads, and one block that loads our own compiled code",
+    ),
+    (
+        concat!("allow(uns", "afe_code"),
+        &["host/arena-sandbox/src/sandbox.rs", "host/arena-kernels/"],
+        "where else would it be needed",
     ),
 ];
 
