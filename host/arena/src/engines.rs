@@ -308,7 +308,8 @@ pub fn meter(models: &[Answering]) -> Option<Meter> {
             reading.output_tokens += counts.output_tokens;
             reading.steps += counts.steps;
             reading.sequences += counts.sequences;
-            reading.slots += slots;
+            // Steps are those of all engines, so that a mean is of one of them.
+            reading.slots = reading.slots.max(*slots);
             reading.preemptions += counts.preemptions;
         }
         reading

@@ -10,7 +10,7 @@ use crate::cli::model::BenchArgs;
 use crate::error::{CliError, Complaint};
 use crate::escape::escape;
 use crate::render::table::{Align, Table};
-use crate::render::transcript::thousands;
+use crate::render::transcript::{count, thousands};
 use crate::screen::{self, Paint};
 use crate::{engines, model_files};
 
@@ -91,8 +91,9 @@ fn print(
         ]);
     }
     screen::results(&format!(
-        "{}, {threads} threads, prompts of {}, replies of {} tokens, fastest of {RUNS} runs\n{}",
+        "{}, {}, prompts of {}, replies of {} tokens, fastest of {RUNS} runs\n{}",
         escape(label),
+        count(threads as u64, "thread"),
         thousands(u64::from(args.prompt)),
         thousands(u64::from(args.reply)),
         table.render(Paint::of_stdout()),
