@@ -32,7 +32,7 @@ use crate::event::Listener;
 use crate::executor::{AdapterId, BATCH_ROWS_MAX, BLOCK_TOKENS, Executor};
 use crate::grammar::Grammars;
 use crate::schedule::Schedule;
-use crate::sequence::{Generation, Reply, Sequence, Work};
+use crate::sequence::{Generation, Reply, Sequence, Version, Work};
 use crate::statistics::Statistics;
 use crate::text::ReplyText;
 use crate::vocabulary::Vocabulary;
@@ -171,7 +171,7 @@ impl Engine {
             logits: Vec::new(),
         };
         if let Some(adapter) = &adapter {
-            worker.adapters.change(Some(adapter), AdapterId(0), &mut *worker.executor)?;
+            worker.adapters.change(adapter, AdapterId(0), &mut *worker.executor)?;
         }
         let shared = Arc::clone(&worker.shared);
         let thread = std::thread::Builder::new()
@@ -237,7 +237,7 @@ impl Engine {
             prompt_count: request.prompt.len(),
             computed: 0,
             lease: None,
-            version: None,
+            version: Version::default(),
             sampling: request.sampling,
             grammar: self.compile(request.grammar.as_deref())?,
             output: Vec::with_capacity(request.output.len()),
@@ -260,7 +260,7 @@ impl Engine {
             tokens: prompt,
             computed: 0,
             lease: None,
-            version: None,
+            version: Version::default(),
             sampling: request.sampling,
             grammar: self.compile(request.grammar)?,
             output: Vec::new(),

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use crate::cache::{PrefixCache, RowCopy};
 use crate::executor::{BLOCK_TOKENS, Batch, SequenceRows};
-use crate::sequence::{Sequence, Version};
+use crate::sequence::Sequence;
 
 /// Most logits of replies that are scored, in one step.
 const SCORED_ROWS_MAX: usize = 64;
@@ -97,10 +97,10 @@ impl Schedule {
         &self.cache
     }
 
-    /// Says whether a sequence that is not done began with a version.
+    /// Says whether a sequence that is not done is computed with a version.
     pub fn uses(&self, number: u64) -> bool {
         let mut all = self.running.values().chain(self.waiting.values());
-        all.any(|sequence| sequence.version.is_some_and(|version| version.number == number))
+        all.any(|sequence| sequence.version.number == number)
     }
 
     /// Forgets what was computed with a version.
@@ -112,9 +112,9 @@ impl Schedule {
         self.running.iter_mut().map(|(&arrival, sequence)| (arrival, sequence))
     }
 
-    /// Plans the next step. Sequences that have not begun do so with `newest`. Nothing of the
-    /// schedule may change before [`Schedule::note_computed`] is told that the plan was done.
-    pub fn plan(&mut self, newest: Version) -> Plan {
+    /// Plans the next step. Nothing of the schedule may change before
+    /// [`Schedule::note_computed`] is told that the plan was done.
+    pub fn plan(&mut self) -> Plan {
         self.step += 1;
         let mut plan = Plan::default();
         let is_writing = |sequence: &Sequence| sequence.target() - sequence.computed == 1;
@@ -131,7 +131,7 @@ impl Schedule {
             }
         }
         if preemptions == self.counts.preemptions {
-            self.admit(newest, &mut budget, &mut plan);
+            self.admit(&mut budget, &mut plan);
         }
         plan
     }
@@ -165,15 +165,15 @@ impl Schedule {
     }
 
     /// Lets waiting sequences run, oldest first, while there are slots, rows and blocks.
-    fn admit(&mut self, newest: Version, budget: &mut Budget, plan: &mut Plan) {
+    fn admit(&mut self, budget: &mut Budget, plan: &mut Plan) {
         while self.running.len() < self.slots && budget.prompt_rows > 0 {
             let Some((arrival, mut sequence)) = self.waiting.pop_first() else {
                 return;
             };
-            let is_fresh = sequence.version.is_none();
-            let version = *sequence.version.get_or_insert(newest);
-            let number =
-                if sequence.is_score() { scoring_version(arrival) } else { version.number };
+            let number = match sequence.is_score() {
+                true => scoring_version(arrival),
+                false => sequence.version.number,
+            };
             let mut lease = self.cache.open(number);
             let reused = match sequence.is_score() {
                 true => 0,
@@ -184,9 +184,6 @@ impl Schedule {
             let has_room = blocks + self.running.len() <= self.cache.available_count();
             if !has_room && !self.running.is_empty() {
                 self.cache.close(lease, &sequence.tokens[..reused]);
-                if is_fresh {
-                    sequence.version = None;
-                }
                 self.waiting.insert(arrival, sequence);
                 return;
             }
@@ -246,7 +243,7 @@ impl Schedule {
             rows: first_row..first_row + rows,
             start_position: u32::try_from(start).expect("contexts are far smaller"),
             blocks: lease.table()[..end.div_ceil(BLOCK_TOKENS)].to_vec(),
-            adapter: sequence.version.and_then(|version| version.slot),
+            adapter: sequence.version.slot,
         });
         plan.computed.push((arrival, end));
         if !is_writing {

@@ -17,7 +17,7 @@ use crate::text::{ReplyText, TextEnd};
 use crate::vocabulary::Vocabulary;
 
 /// Which weights a sequence is computed with, from its first step to its last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     /// Names the version; 0 is the model without an adapter.
     pub number: u64,
@@ -34,8 +34,8 @@ pub(crate) struct Sequence {
     pub computed: usize,
     /// What it holds of the pool, while it runs.
     pub lease: Option<Lease>,
-    /// What it began with, once it has begun.
-    pub version: Option<Version>,
+    /// The newest when it was taken in.
+    pub version: Version,
     pub sampling: Sampling,
     pub grammar: Option<Grammar>,
     pub output: Vec<SampledToken>,

@@ -66,11 +66,6 @@ impl Vocabulary {
         if is_mark { &[] } else { &self.words[id as usize] }
     }
 
-    /// Says whether a token is a mark rather than a part of a text.
-    pub fn is_mark(&self, id: u32) -> bool {
-        self.is_mark.get(id as usize).copied().unwrap_or(true)
-    }
-
     /// Says whether a token ends the turn.
     pub fn is_end(&self, id: u32) -> bool {
         self.ends.contains(&id)

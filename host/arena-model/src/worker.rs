@@ -147,17 +147,13 @@ impl Adapters {
         Version { number, slot: self.newest }
     }
 
-    /// Puts an adapter in place of the newest, if a slot is free; `None` takes none from now on.
+    /// Puts an adapter into a slot that nobody uses, in place of the newest.
     pub fn change(
         &mut self,
-        adapter: Option<&Adapter>,
+        adapter: &Adapter,
         free: AdapterId,
         executor: &mut dyn Executor,
     ) -> Result<(), ExecutorError> {
-        let Some(adapter) = adapter else {
-            self.newest = None;
-            return Ok(());
-        };
         self.slots[free.0 as usize] = 0;
         executor.set_adapter(free, Some(adapter))?;
         self.count += 1;
@@ -170,7 +166,8 @@ impl Adapters {
     fn find_free(&self, schedule: &Schedule) -> Option<AdapterId> {
         let ids = (0..).map(AdapterId).zip(&self.slots);
         let mut free = ids
-            .filter(|&(slot, &number)| Some(slot) != self.newest && !schedule.uses(number))
+            .filter(|&(slot, _)| Some(slot) != self.newest)
+            .filter(|&(_, &number)| number == 0 || !schedule.uses(number))
             .map(|(slot, _)| slot);
         free.next()
     }
@@ -197,7 +194,7 @@ pub(crate) fn run(mut worker: Worker) {
 impl Worker {
     fn serve(&mut self) -> Result<(), ExecutorError> {
         while self.take_jobs()? {
-            let plan = self.schedule.plan(self.adapters.newest());
+            let plan = self.schedule.plan();
             if plan.batch.tokens.is_empty() {
                 continue;
             }
@@ -224,19 +221,17 @@ impl Worker {
             while self.schedule.has_room() && !inbox.jobs.is_empty() {
                 let job = inbox.jobs.pop_front().expect("it is not empty");
                 match job {
-                    Job::Sequence(sequence) => self.schedule.add(*sequence),
+                    Job::Sequence(mut sequence) => {
+                        sequence.version = self.adapters.newest();
+                        self.schedule.add(*sequence);
+                    }
                     Job::Adapter { adapter, reply } => {
                         let Some(free) = self.adapters.find_free(&self.schedule) else {
                             // What came before it is answered first.
                             inbox.jobs.push_front(Job::Adapter { adapter, reply });
                             break;
                         };
-                        let old = self.adapters.slots[free.0 as usize];
-                        let executor = &mut *self.executor;
-                        let result = self.adapters.change(adapter.as_deref(), free, executor);
-                        if old != 0 && self.adapters.slots[free.0 as usize] != old {
-                            self.schedule.forget(old);
-                        }
+                        let result = self.change_adapter(adapter.as_deref(), free);
                         // Nobody is hurt if the caller has gone.
                         let _ = reply.send(result.map_err(EngineError::from));
                     }
@@ -250,6 +245,22 @@ impl Worker {
             self.note_statistics(inbox.jobs.len());
             inbox = shared.work.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn change_adapter(
+        &mut self,
+        adapter: Option<&Adapter>,
+        free: AdapterId,
+    ) -> Result<(), ExecutorError> {
+        let Some(adapter) = adapter else {
+            self.adapters.newest = None;
+            return Ok(());
+        };
+        let old = self.adapters.slots[free.0 as usize];
+        if old != 0 {
+            self.schedule.forget(old);
+        }
+        self.adapters.change(adapter, free, &mut *self.executor)
     }
 
     /// Picks the next tokens of every sequence whose logits are there, on all threads.

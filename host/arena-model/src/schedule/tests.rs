@@ -5,10 +5,9 @@ use arena_llm::request::CallKey;
 use proptest::prelude::*;
 
 use super::*;
-use crate::sequence::{Generation, Work};
+use crate::executor::AdapterId;
+use crate::sequence::{Generation, Version, Work};
 use crate::text::ReplyText;
-
-const NEWEST: Version = Version { number: 3, slot: None };
 
 /// What a row must hold: a digest of all tokens up to its own.
 fn content(tokens: &[u32]) -> u64 {
@@ -68,7 +67,7 @@ fn sequence(prompt: Vec<u32>, output_max: usize, is_score: bool) -> Sequence {
         prompt_count,
         computed: 0,
         lease: None,
-        version: None,
+        version: Version::default(),
         sampling: Sampling::GREEDY,
         grammar: None,
         output: Vec::new(),
@@ -115,7 +114,7 @@ fn check(requests: Vec<(Vec<u32>, usize, bool)>, blocks: usize, slots: usize, st
             schedule.add(sequence(prompt, output_max, is_score));
         }
         let oldest = schedule.running.keys().chain(schedule.waiting.keys()).min().copied();
-        let plan = schedule.plan(NEWEST);
+        let plan = schedule.plan();
         assert!(plan.batch.tokens.len() <= step_tokens + slots);
         let first = plan.computed.first().map(|&(arrival, _)| arrival);
         assert_eq!(first, oldest, "every step moves the oldest on");
@@ -147,9 +146,27 @@ fn a_common_beginning_is_computed_once_even_if_all_come_at_once() {
         let prompt = (0..64).chain([100 + index, 1, 2]).collect();
         schedule.add(sequence(prompt, 4, false));
     }
-    let plan = schedule.plan(NEWEST);
+    let plan = schedule.plan();
     assert_eq!(plan.batch.tokens.len(), 67 + 7 * 3);
     assert_eq!(schedule.counts.reused_tokens, 7 * 64);
+}
+
+#[test]
+fn a_sequence_keeps_the_adapter_that_was_newest_when_it_came() {
+    let mut schedule = Schedule::new(PrefixCache::new(100), 1, 512);
+    for number in [1, 2] {
+        let slot = Some(AdapterId(number));
+        let version = Version { number: u64::from(number), slot };
+        schedule.add(Sequence { version, ..sequence(vec![1, 2, 3], 2, false) });
+    }
+    for number in [1, 2] {
+        assert!(schedule.uses(2), "one that waits counts too");
+        let plan = schedule.plan();
+        assert_eq!(plan.batch.sequences[0].adapter, Some(AdapterId(number)));
+        schedule.note_computed(&plan);
+        schedule.finish(u64::from(number) - 1);
+    }
+    assert!(!schedule.uses(2));
 }
 
 proptest! {
