@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Characters of a file's own text that an error shows.
-const SHOWN_CHARS_MAX: usize = 80;
+const SHOWN_CHARS_MAX: usize = 200;
 
 /// A model, a tokenizer or an adapter that cannot be used.
 #[derive(Debug)]

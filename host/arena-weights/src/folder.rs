@@ -4,6 +4,7 @@
 //! tokens (`folder::vocabulary`).
 
 mod config;
+mod setting;
 mod vocabulary;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub const SHARDS_MAX: usize = 1024;
 /// The longest `tokenizer.json`. Large vocabularies take some thirty mebibytes.
 pub const TOKENIZER_BYTES_MAX: u64 = 64 << 20;
 /// The longest index of shards.
-pub const INDEX_BYTES_MAX: u64 = 16 << 20;
+pub const INDEX_BYTES_MAX: u64 = 8 << 20;
 /// The longest of the other files.
 pub const JSON_BYTES_MAX: u64 = 1 << 20;
 

@@ -84,4 +84,13 @@ fn a_lying_file_makes_its_reader_allocate_no_more_than_its_size() {
         let peak = peak(folder.path());
         assert!(peak < SMALL, "{peak} bytes for a header of {len}");
     }
+
+    // A list that would be sixteen times as long in memory.
+    let list = format!("[{}0]", "0,".repeat(1 << 20));
+    for key in ["truncation", "padding", "normalizer", "pre_tokenizer"] {
+        let bomb = tokenizer.replacen('{', &format!("{{\"{key}\":{list},"), 1);
+        std::fs::write(folder.path().join("tokenizer.json"), &bomb).unwrap();
+        let peak = peak(folder.path());
+        assert!(peak < bomb.len() + SMALL, "{peak} bytes for `{key}` of {}", bomb.len());
+    }
 }

@@ -9,14 +9,15 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
 use crate::config::VOCAB_MAX;
 use crate::error::{WeightsError, shown};
 use crate::folder::config::Object;
+use crate::folder::setting::Setting;
 use crate::tokenizer::{LLAMA3_WORDS, QWEN2_WORDS};
-use crate::vocabulary::{PreTokenizer, Token, TokenKind, Vocabulary, split_merge};
+use crate::vocabulary::{MERGES_MAX, PreTokenizer, Token, TokenKind, Vocabulary, split_merge};
 
 /// What `tokenizer_config.json` adds.
 #[derive(Debug, Default)]
@@ -33,18 +34,18 @@ pub(crate) fn read(path: &Path, json: &[u8]) -> Result<Vocabulary, WeightsError>
     let refuse = |key: &str, value: String| {
         Err(WeightsError::unsupported(path, format!("key `{key}`"), shown(&value)))
     };
-    for (key, value) in [("truncation", &file.truncation), ("padding", &file.padding)] {
+    for (key, Setting(value)) in [("truncation", &file.truncation), ("padding", &file.padding)] {
         if !value.is_null() {
             return refuse(key, value.to_string());
         }
     }
-    let nfc = match &file.normalizer {
+    let nfc = match &file.normalizer.0 {
         Value::Null => false,
         normalizer if *normalizer == json!({"type": "NFC"}) => true,
         other => return refuse("normalizer", other.to_string()),
     };
-    let Some(pre_tokenizer) = pre_tokenizer(&file.pre_tokenizer) else {
-        return refuse("pre_tokenizer", file.pre_tokenizer.to_string());
+    let Some(pre_tokenizer) = pre_tokenizer(&file.pre_tokenizer.0) else {
+        return refuse("pre_tokenizer", file.pre_tokenizer.0.to_string());
     };
     let model = file.model;
     if model.kind.as_deref().unwrap_or("BPE") != "BPE" {
@@ -57,7 +58,7 @@ pub(crate) fn read(path: &Path, json: &[u8]) -> Result<Vocabulary, WeightsError>
     if model.byte_fallback || model.fuse_unk || model.dropout.is_some_and(|rate| rate != 0.0) {
         return refuse("model", "byte_fallback, fuse_unk or dropout".into());
     }
-    let merges = model.merges.into_iter().map(|merge| match merge {
+    let merges = model.merges.merges.into_iter().map(|merge| match merge {
         MergeJson::Pair(left, right) => Ok((left, right)),
         MergeJson::Text(text) => split_merge(path, &text),
     });
@@ -176,15 +177,15 @@ struct TokenizerJson {
     #[serde(rename = "version")]
     _version: IgnoredAny,
     #[serde(default)]
-    truncation: Value,
+    truncation: Setting,
     #[serde(default)]
-    padding: Value,
+    padding: Setting,
     #[serde(default)]
     added_tokens: Vec<AddedJson>,
     #[serde(default)]
-    normalizer: Value,
+    normalizer: Setting,
     #[serde(default)]
-    pre_tokenizer: Value,
+    pre_tokenizer: Setting,
     /// Adds special tokens around a text, which templates do here.
     #[serde(rename = "post_processor")]
     _post_processor: IgnoredAny,
@@ -222,7 +223,7 @@ struct ModelJson {
     #[serde(default)]
     ignore_merges: bool,
     vocab: VocabJson,
-    merges: Vec<MergeJson>,
+    merges: MergesJson,
 }
 
 #[derive(Deserialize)]
@@ -230,6 +231,36 @@ struct ModelJson {
 enum MergeJson {
     Text(String),
     Pair(String, String),
+}
+
+/// Merges, likeliest first.
+struct MergesJson {
+    merges: Vec<MergeJson>,
+}
+
+impl<'de> Deserialize<'de> for MergesJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MergesJson, D::Error> {
+        struct Merges;
+        impl<'de> Visitor<'de> for Merges {
+            type Value = MergesJson;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of merges")
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<MergesJson, S::Error> {
+                let mut merges = Vec::new();
+                while let Some(merge) = seq.next_element()? {
+                    if merges.len() == MERGES_MAX {
+                        return Err(S::Error::custom(format!("more than {MERGES_MAX} merges")));
+                    }
+                    merges.push(merge);
+                }
+                Ok(MergesJson { merges })
+            }
+        }
+        deserializer.deserialize_seq(Merges)
+    }
 }
 
 /// Tokens with their ids, in the order of the file.
@@ -250,6 +281,9 @@ impl<'de> Deserialize<'de> for VocabJson {
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<VocabJson, M::Error> {
                 let mut tokens = Vec::new();
                 while let Some(token) = map.next_entry()? {
+                    if tokens.len() == VOCAB_MAX {
+                        return Err(M::Error::custom(format!("more than {VOCAB_MAX} tokens")));
+                    }
                     tokens.push(token);
                 }
                 Ok(VocabJson { tokens })

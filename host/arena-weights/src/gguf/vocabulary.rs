@@ -14,11 +14,14 @@ const END_MARKS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>
 /// Takes all keys of the tokenizer but the chat template.
 pub(crate) fn read(keys: &mut Keys<'_>) -> Result<Vocabulary, WeightsError> {
     let key = |key: &str| format!("tokenizer.ggml.{key}");
-    match keys.text(&key("model"))?.as_deref() {
-        Some("gpt2") => {}
-        other => return Err(keys.unsupported(&key("model"), other.unwrap_or_default())),
+    let mut named = |name| match keys.text(name)? {
+        Some(text) => Ok(text),
+        None => Err(missing(keys, name)),
+    };
+    let (model, pre) = (named("tokenizer.ggml.model")?, named("tokenizer.ggml.pre")?);
+    if model != "gpt2" {
+        return Err(keys.unsupported(&key("model"), &model));
     }
-    let pre = keys.text(&key("pre"))?.unwrap_or_default();
     let pre_tokenizer = match pre.as_str() {
         "smollm" => PreTokenizer::Smollm,
         "qwen2" => PreTokenizer::Qwen2,
@@ -57,7 +60,7 @@ pub(crate) fn read(keys: &mut Keys<'_>) -> Result<Vocabulary, WeightsError> {
 fn tokens(keys: &mut Keys<'_>) -> Result<Vec<Token>, WeightsError> {
     let written = texts(keys, "tokenizer.ggml.tokens")?;
     let key = "tokenizer.ggml.token_type";
-    let kinds = keys.take(key).unwrap_or(Value::Bool(false));
+    let kinds = keys.take(key).ok_or_else(|| missing(keys, key))?;
     let Some(kinds) = kinds.integers() else {
         return Err(keys.wrong_kind(key, &kinds, "a list of numbers"));
     };
@@ -86,8 +89,12 @@ fn texts(keys: &mut Keys<'_>, key: &str) -> Result<Texts, WeightsError> {
     match keys.take(key) {
         Some(Value::Texts(texts)) => Ok(texts),
         Some(other) => Err(keys.wrong_kind(key, &other, "a list of texts")),
-        None => Err(WeightsError::malformed(keys.path, format!("key `{key}`"), "is missing")),
+        None => Err(missing(keys, key)),
     }
+}
+
+fn missing(keys: &Keys<'_>, key: &str) -> WeightsError {
+    WeightsError::malformed(keys.path, format!("key `{key}`"), "is missing")
 }
 
 /// Takes the ids of tokens that have a purpose, and returns the first and the end tokens.

@@ -437,3 +437,31 @@ fn a_folder_without_a_model_says_what_is_missing() {
     let error = open(&PathBuf::from("no/such/model")).unwrap_err();
     assert!(error.contains("cannot read `no/such/model`"), "{error}");
 }
+
+/// What the parity fixtures say of one text.
+#[derive(serde::Deserialize)]
+struct Expected {
+    text: String,
+    ids: Vec<u32>,
+}
+
+#[test]
+fn folders_that_transformers_wrote_are_read() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/fixtures");
+    for name in ["tiny-llama", "tiny-qwen3", "tiny-qwen3-moe"] {
+        let weights = open(&fixtures.join(name)).unwrap();
+        let tokenizer = weights.tokenizer().unwrap();
+        let expected = std::fs::read(fixtures.join(name).join("expected.json")).unwrap();
+        let expected: Vec<Expected> = serde_json::from_slice(&expected).unwrap();
+        for Expected { text, ids } in expected {
+            assert_eq!(tokenizer.encode_marks(&text).unwrap(), ids, "{name}");
+        }
+        for info in weights.tensors() {
+            assert!(weights.tensor(&info.name).unwrap().to_f32().iter().all(|w| w.is_finite()));
+        }
+    }
+    let llama = open(&fixtures.join("tiny-llama")).unwrap();
+    let adapter = fixtures.join("tiny-llama-adapter");
+    let adapter = arena_weights::adapter::Adapter::open(&adapter, llama.config()).unwrap();
+    assert!(!adapter.layers.is_empty());
+}

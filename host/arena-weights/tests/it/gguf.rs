@@ -203,7 +203,8 @@ fn tokenizers_that_are_unknown_or_malformed_are_refused_by_name() {
         &["tokenizer.ggml.model", "llama"],
     );
     check(|file| file.set_text("tokenizer.ggml.pre", "tekken"), &["tokenizer.ggml.pre", "tekken"]);
-    check(|file| file.remove("tokenizer.ggml.pre"), &["tokenizer.ggml.pre"]);
+    check(|file| file.remove("tokenizer.ggml.pre"), &["`tokenizer.ggml.pre`", "is missing"]);
+    check(|file| file.remove("tokenizer.ggml.token_type"), &["token_type`", "is missing"]);
     check(|file| file.remove("tokenizer.ggml.tokens"), &["tokenizer.ggml.tokens", "is missing"]);
     check(|file| file.set_flag("tokenizer.ggml.add_eos_token", true), &["add_eos_token"]);
     check(|file| file.set_text("tokenizer.ggml.normalizer", "x"), &["tokenizer.ggml.normalizer"]);

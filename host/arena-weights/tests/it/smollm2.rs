@@ -77,3 +77,38 @@ fn a_chat_becomes_the_prompt_that_its_template_describes() {
     assert_eq!(tokens.iter().filter(|&&token| token == 2).count(), 2);
     assert_eq!(tokens.iter().filter(|&&token| token == 1).count(), 3);
 }
+
+/// What the parity fixtures say of one dialogue, or of one text.
+#[derive(serde::Deserialize)]
+struct Case {
+    name: String,
+    #[serde(default)]
+    messages: Vec<(String, String)>,
+    #[serde(default)]
+    text: String,
+    ids: Vec<u32>,
+}
+
+#[derive(serde::Deserialize)]
+struct Cases {
+    cases: Vec<Case>,
+}
+
+#[test]
+fn prompts_of_dialogues_are_the_tokens_that_transformers_makes() {
+    let Some(weights) = open("dialogues of smollm2") else { return };
+    let (template, tokenizer) = (weights.chat_template().unwrap(), weights.tokenizer().unwrap());
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/parity/fixtures/smollm2.json");
+    let Cases { cases } = serde_json::from_slice(&std::fs::read(fixture).unwrap()).unwrap();
+    assert!(cases.len() >= 50);
+    for Case { name, messages, text, ids } in cases {
+        if messages.is_empty() {
+            assert_eq!(tokenizer.encode_text(&text).unwrap(), ids, "{name}");
+            continue;
+        }
+        let messages: Vec<ChatMessage<'_>> =
+            messages.iter().map(|(role, content)| ChatMessage { role, content }).collect();
+        let pieces = template.pieces(&messages, true).unwrap();
+        assert_eq!(tokenizer.encode_pieces(&pieces, &[]).unwrap(), ids, "{name}");
+    }
+}

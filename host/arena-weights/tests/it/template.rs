@@ -90,6 +90,18 @@ fn a_template_never_sees_what_was_said() {
 }
 
 #[test]
+fn what_is_kept_is_what_was_said_to_be() {
+    let source = "{% set a = missing %}{% set b = messages[0:] %}{% set c = {'k': 'v'} %}\
+                  {% set d = 'x' if true %}{% set ns = namespace(e=1, f=[2]) %}\
+                  {%- set ns.e = ns.e + ns.f[0] -%}\n{% set g %}{{ d * 1 }}{% endset %}\
+                  [{{ a }}{{ b | length }}{{ c.k }}{{ d }}{{ ns.e }}{{ none }}{{ true }}]\
+                  {{ messages[0].content }}";
+    let source = source.replace("d * 1", "'z' * 2");
+    let pieces = compile(&source).pieces(&[message("user", "Hi")], false).unwrap();
+    assert_eq!(text(&pieces), "[1vx3NoneTrue]Hi");
+}
+
+#[test]
 fn a_template_that_alters_or_loses_what_was_said_is_refused() {
     for (body, said) in [
         ("{{ m.content | upper }}", "alters the contents"),
