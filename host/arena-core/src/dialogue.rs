@@ -223,7 +223,8 @@ mod tests {
             top: vec![score(3, -500), score(7, -900), score(1, -900)],
         };
         assert_eq!(check_scores(&[honest.clone(), written(&[1])[0].clone()]), Ok(()));
-        let lies: [(fn(&mut SampledToken), &str); 8] = [
+        type Lie = (fn(&mut SampledToken), &'static str);
+        let lies: [Lie; 8] = [
             (|t| t.top = vec![t.top[0]; 6], "the number of likeliest tokens is `6`, at most `5`"),
             (|t| t.top[0].logprob_micro = 1, "the likeliest one's logarithm"),
             (|t| t.logprob_micro = -400, "in millionths is `-400`, at most `-500`"),

@@ -74,7 +74,7 @@ fn a_run_stopped_while_all_wait_for_a_model_records_no_void_and_goes_on_to_the_s
     let stop = AtomicBool::new(false);
     let model = Model { waiting: Mutex::new(0), all_wait: Condvar::new(), stop: &stop };
     let seats = |request: SeatRequest| -> Result<Box<dyn Seat + '_>, SeatError> {
-        Ok(Box::new(Asking { model: &model, fails: request.pair_index % 2 == 0 }))
+        Ok(Box::new(Asking { model: &model, fails: request.pair_index.is_multiple_of(2) }))
     };
     let folder = tempfile::tempdir().expect("a folder for the test");
     let mut voided = 0;
