@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::attention::{AttentionRow, AttentionShape, BLOCK_TOKENS};
 use crate::isa::Isa;
+use crate::multiply::even_runs;
 use crate::reduction::{divide_by, exp_and_sum_by, maximum_by};
 use crate::shared::SharedMut;
 use crate::simd::{Kernel, Simd};
@@ -26,7 +27,7 @@ use crate::simd::{Kernel, Simd};
 const CHUNK_BLOCKS: usize = 8;
 
 thread_local! {
-    /// Scores of a pass, `[pairs, tokens]`. They are kept from one to the next.
+    /// Scores of a pass that one thread does alone. They are kept from one to the next.
     static SCORES: RefCell<Vec<f32>> = const { RefCell::new(vec![]) };
 }
 
@@ -41,12 +42,50 @@ pub(crate) struct Pass<'a> {
     pub keys: &'a [f32],
     pub values: &'a [f32],
     pub out: SharedMut,
+    pub stage: Stage,
+}
+
+/// What is done of a pass. Where rows are few and see much, threads share passes: each stage is
+/// done for all before the next, on scores of [`Pass::score_count`] floats.
+#[derive(Clone)]
+pub(crate) enum Stage {
+    /// All of it.
+    Whole,
+    /// The scores of some blocks.
+    Score { blocks: Range<usize>, scores: SharedMut },
+    /// The exponentials and their sum, of one pair.
+    Soften { pair: usize, scores: SharedMut },
+    /// Some elements of the outputs.
+    Weigh { dims: Range<usize>, scores: SharedMut },
 }
 
 impl Pass<'_> {
     /// Returns what scores are multiplied by.
     pub(crate) fn scale(&self) -> f32 {
         1.0 / (self.shape.head_dim as f32).sqrt()
+    }
+
+    /// Returns how many pairs there are.
+    pub(crate) fn pairs(&self) -> usize {
+        self.rows.len() * self.group()
+    }
+
+    /// Returns how many blocks the longest context has.
+    pub(crate) fn blocks(&self) -> usize {
+        self.longest().div_ceil(BLOCK_TOKENS)
+    }
+
+    /// Returns how many floats the scores take: `[pairs, tokens]`, and a sum a pair.
+    pub(crate) fn score_count(&self) -> usize {
+        self.pairs() * (self.blocks() * BLOCK_TOKENS + 1)
+    }
+
+    fn longest(&self) -> usize {
+        self.rows.iter().map(|row| row.context_tokens).max().unwrap_or(0)
+    }
+
+    fn shortest(&self) -> usize {
+        self.rows.iter().map(|row| row.context_tokens).min().unwrap_or(0)
     }
 
     fn group(&self) -> usize {
@@ -66,44 +105,20 @@ impl Kernel for Pass<'_> {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        SCORES.with_borrow_mut(|scores| attend::<S>(&self, scores));
-    }
-}
-
-unsafe fn attend<S: Simd>(pass: &Pass, scores: &mut Vec<f32>) {
-    let contexts = || pass.rows.iter().map(|row| row.context_tokens);
-    let (shortest, longest) = (contexts().min().unwrap_or(0), contexts().max().unwrap_or(0));
-    let tokens = longest.next_multiple_of(BLOCK_TOKENS);
-    let pairs = pass.rows.len() * pass.group();
-    if scores.len() < pairs * tokens {
-        scores.resize(pairs * tokens, 0.0);
-    }
-    let scores = &mut scores[..pairs * tokens];
-    let blocks = &pass.rows[0].blocks[..tokens / BLOCK_TOKENS];
-    let work = Work { pass, blocks, scores: scores.as_mut_ptr(), tokens };
-    for start in (0..blocks.len()).step_by(CHUNK_BLOCKS) {
-        let end = (start + CHUNK_BLOCKS).min(blocks.len());
-        each_tile::<S, _>(0..pairs, |first_pair| Score { work, first_pair, start, end });
-    }
-    let mut sums = vec![0.0; pairs];
-    for ((pair, scores), sum) in scores.chunks_exact_mut(tokens).enumerate().zip(&mut sums) {
-        let seen = pass.rows[pair / pass.group()].context_tokens;
-        // Whole vectors are faster, and e^-infinity adds 0.0.
-        let padded = &mut scores[..seen.next_multiple_of(BLOCK_TOKENS)];
-        padded[seen..].fill(f32::NEG_INFINITY);
-        let max = maximum_by(pass.isa, padded);
-        *sum = exp_and_sum_by(pass.isa, padded, max);
-    }
-    work.weigh::<S>(0..pairs, 0..shortest);
-    for (index, seen) in contexts().enumerate() {
-        if seen > shortest {
-            let first = index * pass.group();
-            work.weigh::<S>(first..first + pass.group(), shortest..seen);
+        match self.stage.clone() {
+            Stage::Whole => SCORES.with_borrow_mut(|scores| {
+                if scores.len() < self.score_count() {
+                    scores.resize(self.score_count(), 0.0);
+                }
+                let work = Work::new(&self, SharedMut::new(scores));
+                work.score::<S>(0..self.blocks());
+                (0..self.pairs()).for_each(|pair| work.soften(pair));
+                work.weigh::<S>(0..self.shape.head_dim);
+            }),
+            Stage::Score { blocks, scores } => Work::new(&self, scores).score::<S>(blocks),
+            Stage::Soften { pair, scores } => Work::new(&self, scores).soften(pair),
+            Stage::Weigh { dims, scores } => Work::new(&self, scores).weigh::<S>(dims),
         }
-    }
-    for (pair, sum) in sums.iter().enumerate() {
-        let out = pass.out.elements(pass.start_of(pair), pass.shape.head_dim);
-        divide_by(pass.isa, out, *sum);
     }
 }
 
@@ -113,11 +128,20 @@ struct Work<'a> {
     pass: &'a Pass<'a>,
     blocks: &'a [u32],
     scores: *mut f32,
+    /// One sum a pair.
+    sums: *mut f32,
     /// Scores of a pair.
     tokens: usize,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    fn new(pass: &'a Pass, scores: SharedMut) -> Work<'a> {
+        let blocks = &pass.rows[0].blocks[..pass.blocks()];
+        let tokens = pass.blocks() * BLOCK_TOKENS;
+        let sums = scores.at(pass.pairs() * tokens);
+        Work { pass, blocks, scores: scores.at(0), sums, tokens }
+    }
+
     /// Returns where a block of the pass's head begins, in keys and in values.
     #[inline(always)]
     fn block(&self, index: usize) -> usize {
@@ -126,11 +150,56 @@ impl Work<'_> {
         (block * shape.kv_heads + self.pass.kv_head) * shape.head_dim * BLOCK_TOKENS
     }
 
+    /// Computes the scores of all pairs in some blocks.
+    unsafe fn score<S: Simd>(&self, blocks: Range<usize>) {
+        let work = *self;
+        for start in blocks.clone().step_by(CHUNK_BLOCKS) {
+            let end = (start + CHUNK_BLOCKS).min(blocks.end);
+            let score = |first_pair| Score { work, first_pair, start, end };
+            each_tile::<S, _>(0..self.pass.pairs(), score);
+        }
+    }
+
+    /// Replaces the scores of a pair by their exponentials, and sums these up.
+    unsafe fn soften(&self, pair: usize) {
+        let seen = self.pass.rows[pair / self.pass.group()].context_tokens;
+        // Whole vectors are faster, and e^-infinity adds 0.0.
+        let padded = seen.next_multiple_of(BLOCK_TOKENS);
+        let scores = self.scores.wrapping_add(pair * self.tokens);
+        let scores = std::slice::from_raw_parts_mut(scores, padded);
+        scores[seen..].fill(f32::NEG_INFINITY);
+        let max = maximum_by(self.pass.isa, scores);
+        *self.sums.wrapping_add(pair) = exp_and_sum_by(self.pass.isa, scores, max);
+    }
+
+    /// Computes some elements of the outputs of all pairs.
+    unsafe fn weigh<S: Simd>(&self, dims: Range<usize>) {
+        let (pass, shortest) = (self.pass, self.pass.shortest());
+        self.add_values::<S>(0..pass.pairs(), 0..shortest, &dims);
+        for (index, row) in pass.rows.iter().enumerate() {
+            if row.context_tokens > shortest {
+                let first = index * pass.group();
+                let tokens = shortest..row.context_tokens;
+                self.add_values::<S>(first..first + pass.group(), tokens, &dims);
+            }
+        }
+        for pair in 0..pass.pairs() {
+            let out = pass.out.elements(pass.start_of(pair) + dims.start, dims.len());
+            divide_by(pass.isa, out, *self.sums.wrapping_add(pair));
+        }
+    }
+
     /// Adds the weighted values of some tokens to the outputs of some pairs.
-    unsafe fn weigh<S: Simd>(&self, pairs: Range<usize>, tokens: Range<usize>) {
+    unsafe fn add_values<S: Simd>(
+        &self,
+        pairs: Range<usize>,
+        tokens: Range<usize>,
+        dims: &Range<usize>,
+    ) {
+        let (work, first_dim, last_dim) = (*self, dims.start, dims.end);
         for start in tokens.clone().step_by(CHUNK_BLOCKS * BLOCK_TOKENS) {
             let end = (start + CHUNK_BLOCKS * BLOCK_TOKENS).min(tokens.end);
-            let weigh = |first_pair| Weigh { work: *self, first_pair, start, end };
+            let weigh = |first_pair| Weigh { work, first_pair, start, end, first_dim, last_dim };
             each_tile::<S, _>(pairs.clone(), weigh);
         }
     }
@@ -138,16 +207,13 @@ impl Work<'_> {
 
 /// Divides pairs into tiles of about the same size, and runs what `make` makes of the first pair.
 unsafe fn each_tile<S: Simd, T: PairTile>(pairs: Range<usize>, make: impl Fn(usize) -> T) {
-    let tiles = pairs.len().div_ceil(S::TILE_ROWS_MAX);
-    let mut first = pairs.start;
-    for tile in 0..tiles {
-        let count = (pairs.end - first).div_ceil(tiles - tile);
-        if 2 * count <= S::TILE_ROWS_MAX {
-            S::wide_pairs(count, make(first));
+    for run in even_runs(pairs.len(), S::TILE_ROWS_MAX) {
+        let tile = make(pairs.start + run.start);
+        if 2 * run.len() <= S::TILE_ROWS_MAX {
+            S::wide_pairs(run.len(), tile);
         } else {
-            S::narrow_pairs(count, make(first));
+            S::narrow_pairs(run.len(), tile);
         }
-        first += count;
     }
 }
 
@@ -228,22 +294,23 @@ struct Weigh<'a> {
     first_pair: usize,
     start: usize,
     end: usize,
+    first_dim: usize,
+    last_dim: usize,
 }
 
 impl PairTile for Weigh<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd, const R: usize, const V: usize>(self) {
-        let dim = self.work.pass.shape.head_dim;
-        let mut d = 0;
-        while d + V * S::LANES <= dim {
+        let mut d = self.first_dim;
+        while d + V * S::LANES <= self.last_dim {
             self.strip::<S, R, V>(d);
             d += V * S::LANES;
         }
-        while d + S::LANES <= dim {
+        while d + S::LANES <= self.last_dim {
             self.strip::<S, R, 1>(d);
             d += S::LANES;
         }
-        for d in d..dim {
+        for d in d..self.last_dim {
             self.single::<R>(d);
         }
     }

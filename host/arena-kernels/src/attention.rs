@@ -7,11 +7,21 @@
 
 use std::ops::Range;
 
-use crate::attend::Pass;
+use crate::attend::{Pass, Stage};
 use crate::context::Context;
+use crate::isa::Isa;
 use crate::reduction::{exp_and_sum_by, maximum_by};
 use crate::shared::SharedMut;
 use crate::simd;
+
+/// Passes a thread below which threads share them, where contexts are long.
+const SHARED_PARTS_MAX: usize = 2;
+/// The shortest context that is worth sharing.
+const SHARED_TOKENS_MIN: usize = 256;
+/// Blocks that are scored by one thread where passes are shared.
+const SHARED_BLOCKS: usize = 16;
+/// Elements of a head that one thread computes where passes are shared.
+const SHARED_DIMS: usize = 32;
 
 /// Query rows times heads that are computed together: keys are read once for so many.
 const PASS_PAIRS: usize = 24;
@@ -145,21 +155,74 @@ pub fn attention(
         let exist = row.blocks[..needed].iter().all(|&block| (block as usize) < kv.blocks);
         assert!(exist, "a block that is not one of {}", kv.blocks);
     }
-    let passes = passes(shape, rows);
     let out = SharedMut::new(out);
-    context.run(passes.len() * shape.kv_heads, &|part| {
-        let pass = Pass {
-            isa: context.isa(),
-            shape: *shape,
-            kv_head: part % shape.kv_heads,
-            first_row: passes[part / shape.kv_heads].start,
-            rows: &rows[passes[part / shape.kv_heads].clone()],
-            q,
-            keys: &kv.keys,
-            values: &kv.values,
-            out,
-        };
-        simd::run(context.isa(), pass, attend_plainly);
+    let pass = |rows_of_pass: &Range<usize>, kv_head: usize, stage: Stage| Pass {
+        isa: context.isa(),
+        shape: *shape,
+        kv_head,
+        first_row: rows_of_pass.start,
+        rows: &rows[rows_of_pass.clone()],
+        q,
+        keys: &kv.keys,
+        values: &kv.values,
+        out,
+        stage,
+    };
+    let passes = passes(shape, rows);
+    let longest = rows.iter().map(|row| row.context_tokens).max().unwrap_or(0);
+    let parts = passes.len() * shape.kv_heads;
+    let is_shared = parts < SHARED_PARTS_MAX * context.threads().get()
+        && longest >= SHARED_TOKENS_MIN
+        && context.threads().get() > 1
+        && context.isa() != Isa::Portable;
+    if is_shared {
+        attend_in_stages(context, &passes, shape, &pass);
+        return;
+    }
+    context.run(parts, &|part| {
+        let (rows, kv_head) = (&passes[part / shape.kv_heads], part % shape.kv_heads);
+        simd::run(context.isa(), pass(rows, kv_head, Stage::Whole), attend_plainly);
+    });
+}
+
+/// Does all passes, stage by stage, so that threads can share them.
+fn attend_in_stages<'a>(
+    context: &Context,
+    passes: &[Range<usize>],
+    shape: &AttentionShape,
+    pass: &(dyn Fn(&Range<usize>, usize, Stage) -> Pass<'a> + Sync),
+) {
+    let parts: Vec<(&Range<usize>, usize)> =
+        passes.iter().flat_map(|rows| (0..shape.kv_heads).map(move |head| (rows, head))).collect();
+    let sizes = parts.iter().map(|(rows, head)| {
+        let pass = pass(rows, *head, Stage::Whole);
+        (pass.score_count(), pass.blocks(), pass.pairs())
+    });
+    let sizes: Vec<(usize, usize, usize)> = sizes.collect();
+    let mut buffers: Vec<Vec<f32>> = sizes.iter().map(|size| vec![0.0; size.0]).collect();
+    let scores: Vec<SharedMut> = buffers.iter_mut().map(|buffer| SharedMut::new(buffer)).collect();
+    let run = |slices: usize, stage: &(dyn Fn(usize, usize) -> Option<Stage> + Sync)| {
+        context.run(parts.len() * slices, &|item| {
+            let (part, slice) = (item / slices, item % slices);
+            if let Some(stage) = stage(part, slice) {
+                let (rows, head) = parts[part];
+                simd::run(context.isa(), pass(rows, head, stage), |_| unreachable!("shared"));
+            }
+        });
+    };
+    let blocks = sizes.iter().map(|size| size.1).max().unwrap_or(0);
+    run(blocks.div_ceil(SHARED_BLOCKS), &|part, slice| {
+        let first = slice * SHARED_BLOCKS;
+        let last = (first + SHARED_BLOCKS).min(sizes[part].1);
+        (first < last).then(|| Stage::Score { blocks: first..last, scores: scores[part] })
+    });
+    run(sizes.iter().map(|size| size.2).max().unwrap_or(0), &|part, pair| {
+        (pair < sizes[part].2).then(|| Stage::Soften { pair, scores: scores[part] })
+    });
+    run(shape.head_dim.div_ceil(SHARED_DIMS), &|part, slice| {
+        let first = slice * SHARED_DIMS;
+        let dims = first..(first + SHARED_DIMS).min(shape.head_dim);
+        Some(Stage::Weigh { dims, scores: scores[part] })
     });
 }
 

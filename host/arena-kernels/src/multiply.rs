@@ -12,6 +12,7 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::format::Format;
 use crate::pack::{BLOCK, PANEL_ROWS};
@@ -23,7 +24,7 @@ const SLAB_COLUMNS: usize = 512;
 const _: () = assert!(SLAB_COLUMNS.is_multiple_of(BLOCK), "a slab has whole blocks");
 
 /// Rows of inputs up to which weights are dequantised in registers.
-const FEW_ROWS_MAX: usize = 6;
+const FEW_ROWS_MAX: usize = 7;
 /// Most outputs of a tile: four vectors of sixteen lanes.
 const TILE_LANES_MAX: usize = 64;
 
@@ -55,6 +56,15 @@ pub(crate) struct Inputs {
     pub rows: usize,
 }
 
+impl Panels {
+    /// Returns the same panels with some of the rows of inputs.
+    fn of_rows(&self, rows: Range<usize>) -> Panels {
+        let x = self.inputs.x.wrapping_add(rows.start * self.inputs.stride);
+        let inputs = Inputs { x, rows: rows.len(), ..self.inputs };
+        Panels { inputs, y: self.y.wrapping_add(rows.start * self.y_stride), ..*self }
+    }
+}
+
 impl Kernel for Panels {
     type Output = ();
 
@@ -83,9 +93,12 @@ struct Span {
 
 /// Multiplies the panels by all rows.
 unsafe fn multiply_panels<S: Simd, W: Weights>(panels: &Panels) {
-    if panels.inputs.rows <= FEW_ROWS_MAX {
+    let few = if W::ARE_F32 { S::FEW_TILE_ROWS_MAX } else { FEW_ROWS_MAX };
+    if panels.inputs.rows <= few {
         let span = Span { first_block: 0, columns: panels.columns, begins: true };
-        tiles_of_panels::<S, W>(panels, span);
+        for rows in even_runs(panels.inputs.rows, S::FEW_TILE_ROWS_MAX) {
+            tiles_of_panels::<S, W>(&panels.of_rows(rows), span);
+        }
         return;
     }
     for index in 0..panels.outputs.div_ceil(PANEL_ROWS) {
@@ -99,11 +112,20 @@ unsafe fn multiply_panels<S: Simd, W: Weights>(panels: &Panels) {
     }
 }
 
+/// Divides `0..count` into as few runs of at most `most` as it takes, of about the same length.
+pub(crate) fn even_runs(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let runs = count.div_ceil(most);
+    let mut start = 0;
+    (0..runs).map(move |run| {
+        let end = start + (count - start).div_ceil(runs - run);
+        std::mem::replace(&mut start, end)..end
+    })
+}
+
 /// Multiplies one panel by many rows, slab by slab.
 unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
     let mut slab = Slab(MaybeUninit::uninit());
     let slab = slab.0.as_mut_ptr().cast::<f32>();
-    let tiles = panel.inputs.rows.div_ceil(S::TILE_ROWS_MAX);
     let mut start = 0;
     while start < panel.columns {
         let columns = (panel.columns - start).min(SLAB_COLUMNS);
@@ -115,15 +137,10 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
             slab.cast_const().cast()
         };
         let span = Span { first_block: 0, ..span };
-        let mut row = 0;
-        for tile in 0..tiles {
-            let rows = (panel.inputs.rows - row).div_ceil(tiles - tile);
-            let x = panel.inputs.x.wrapping_add(row * panel.inputs.stride + start);
-            let inputs = Inputs { x, rows, ..panel.inputs };
-            let y = panel.y.wrapping_add(row * panel.y_stride);
-            let part = Panels { panel: weights, inputs, y, ..*panel };
-            tiles_of_slab::<S>(&part, span);
-            row += rows;
+        let mut part = Panels { panel: weights, ..*panel };
+        part.inputs.x = part.inputs.x.wrapping_add(start);
+        for rows in even_runs(panel.inputs.rows, S::TILE_ROWS_MAX) {
+            tiles_of_slab::<S>(&part.of_rows(rows), span);
         }
         start += columns;
     }
@@ -131,7 +148,8 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
 
 /// Multiplies panels by few rows, reading the weights as they are stored.
 unsafe fn tiles_of_panels<S: Simd, W: Weights>(panels: &Panels, span: Span) {
-    let is_wide = 2 * panels.inputs.rows <= S::TILE_ROWS_MAX;
+    let rows = panels.inputs.rows;
+    let is_wide = rows + usize::from(W::HAVE_MINIMA) <= S::WIDE_TILE_ROWS_MAX;
     let width = if is_wide { 4 * S::LANES } else { 2 * S::LANES };
     for at in (0..panels.outputs).step_by(width) {
         let mut tile = tile_at(panels, span, at);
@@ -140,24 +158,17 @@ unsafe fn tiles_of_panels<S: Simd, W: Weights>(panels: &Panels, span: Span) {
             if tile.outputs <= PANEL_ROWS {
                 tile.panel_bytes = 0;
             }
-            S::wide_tile::<W>(panels.inputs.rows, tile);
+            S::wide_tile::<W>(rows, tile);
         } else {
-            S::narrow_tile::<W>(panels.inputs.rows, tile);
+            S::narrow_tile::<W>(rows, tile);
         }
     }
 }
 
 /// Multiplies one panel of f32 by the rows of one of many tiles.
 unsafe fn tiles_of_slab<S: Simd>(panel: &Panels, span: Span) {
-    let is_wide = 2 * panel.inputs.rows <= S::TILE_ROWS_MAX && 4 * S::LANES <= PANEL_ROWS;
-    let width = if is_wide { 4 * S::LANES } else { 2 * S::LANES };
-    for at in (0..panel.outputs).step_by(width) {
-        let tile = tile_at(panel, span, at);
-        if is_wide {
-            S::wide_tile::<F32>(panel.inputs.rows, tile);
-        } else {
-            S::slab_tile(panel.inputs.rows, tile);
-        }
+    for at in (0..panel.outputs).step_by(2 * S::LANES) {
+        S::slab_tile(panel.inputs.rows, tile_at(panel, span, at));
     }
 }
 

@@ -48,6 +48,11 @@ pub(crate) trait Simd: Copy {
     const LANES: usize;
     /// Most rows of a tile that is two vectors wide: what the registers hold.
     const TILE_ROWS_MAX: usize;
+    /// The same where weights are dequantised in registers.
+    const FEW_TILE_ROWS_MAX: usize;
+    /// Most rows of such a tile that is four vectors wide, unless its weights are of 4 bits: these
+    /// need registers for their minima too, so of them it is one row less.
+    const WIDE_TILE_ROWS_MAX: usize;
     /// A vector of f32.
     type Floats: Copy;
     /// A vector of i32.
@@ -56,10 +61,9 @@ pub(crate) trait Simd: Copy {
     /// Runs a kernel compiled for these instructions.
     unsafe fn call<K: Kernel>(kernel: K) -> K::Output;
 
-    /// Runs a tile of `rows` rows and four vectors: up to half of [`Simd::TILE_ROWS_MAX`] rows.
+    /// Runs a tile of `rows` rows and four vectors: up to [`Simd::WIDE_TILE_ROWS_MAX`] rows.
     unsafe fn wide_tile<W: Weights>(rows: usize, tile: TileOf);
-    /// Runs a tile of `rows` rows and two vectors: more than half of [`Simd::TILE_ROWS_MAX`], of
-    /// as few rows as are multiplied by weights as they are stored.
+    /// Runs a tile of `rows` rows and two vectors: more rows, up to [`Simd::FEW_TILE_ROWS_MAX`].
     unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf);
     /// Runs a tile of `rows` rows and two vectors of f32: half of [`Simd::TILE_ROWS_MAX`] or more.
     unsafe fn slab_tile(rows: usize, tile: TileOf);

@@ -43,7 +43,7 @@ fn every_instruction_set_and_number_of_threads_gives_the_same_bits() {
     for (heads, kv_heads, head_dim) in [(9, 3, 64), (4, 4, 8), (8, 1, 20), (3, 3, 128), (26, 2, 33)]
     {
         let shape = AttentionShape { heads, kv_heads, head_dim };
-        for (tokens, rows) in [(1, 1), (16, 1), (33, 9), (40, 40), (300, 3)] {
+        for (tokens, rows) in [(1, 1), (16, 1), (33, 9), (40, 40), (300, 3), (531, 1)] {
             let plain = attend(&shape, tokens, rows, &context(1, Isa::Portable));
             for isa in Isa::available() {
                 for threads in [1, 2, 3] {

@@ -22,6 +22,8 @@ unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
 impl Simd for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS_MAX: usize = 6;
+    const FEW_TILE_ROWS_MAX: usize = 5;
+    const WIDE_TILE_ROWS_MAX: usize = 2;
     type Floats = __m256;
     type Integers = __m256i;
 
@@ -32,17 +34,17 @@ impl Simd for Avx2 {
 
     #[inline]
     unsafe fn wide_tile<W: Weights>(rows: usize, tile: TileOf) {
-        tile_of_rows!(Self, W, 4, rows, tile, [1 2 3])
+        tile_of_rows!(Self, W, 4, rows, tile, [1 2])
     }
 
     #[inline]
     unsafe fn narrow_tile<W: Weights>(rows: usize, tile: TileOf) {
-        tile_of_rows!(Self, W, 2, rows, tile, [4 5 6])
+        tile_of_rows!(Self, W, 2, rows, tile, [2 3 4 5])
     }
 
     #[inline]
     unsafe fn slab_tile(rows: usize, tile: TileOf) {
-        tile_of_rows!(Self, F32, 2, rows, tile, [4 5 6])
+        tile_of_rows!(Self, F32, 2, rows, tile, [3 4 5 6])
     }
 
     #[inline]

@@ -22,6 +22,8 @@ unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
 impl Simd for Avx512 {
     const LANES: usize = 16;
     const TILE_ROWS_MAX: usize = 12;
+    const FEW_TILE_ROWS_MAX: usize = 6;
+    const WIDE_TILE_ROWS_MAX: usize = 7;
     type Floats = __m512;
     type Integers = __m512i;
 

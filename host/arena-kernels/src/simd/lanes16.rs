@@ -47,6 +47,8 @@ unsafe fn call_fused<K: Kernel>(kernel: K) -> K::Output {
 impl Simd for Lanes16 {
     const LANES: usize = 16;
     const TILE_ROWS_MAX: usize = 12;
+    const FEW_TILE_ROWS_MAX: usize = 6;
+    const WIDE_TILE_ROWS_MAX: usize = 7;
     type Floats = Floats;
     type Integers = Integers;
 

@@ -37,6 +37,8 @@ pub(crate) struct Cursor<S: Simd, const V: usize> {
 
 /// A format's way to read blocks. Columns are read in steps of four, in order.
 pub(crate) trait Weights: Copy {
+    /// Whether a weight is a product and a minimum.
+    const HAVE_MINIMA: bool = false;
     /// Whether a panel holds what a slab would.
     const ARE_F32: bool = false;
 
@@ -128,6 +130,8 @@ macro_rules! four_bits {
         pub(crate) struct $name;
 
         impl Weights for $name {
+            const HAVE_MINIMA: bool = true;
+
             #[inline(always)]
             unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V> {
                 cursor::<S, V>($format, lanes, block, 32, |$shared, $header, $lane| $scales)
