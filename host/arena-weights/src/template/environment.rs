@@ -51,6 +51,8 @@ pub(super) fn new(source: &str) -> Result<Environment<'static>, Error> {
     environment.remove_global("dict");
     environment.remove_global("debug");
     environment.set_formatter(write);
+    // To the engine, nothing is an empty list; to Python, it is none.
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment.add_filter("join", join);
     environment.add_function(guard::KEEP, keep);
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {

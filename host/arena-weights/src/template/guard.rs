@@ -16,6 +16,9 @@ const ADDITIONS_MAX: usize = 32;
 /// The most `elif` of a template: they nest.
 const ALTERNATIVES_MAX: usize = 128;
 
+/// Tags that keep values or write them in ways of their own, and that no supported family uses.
+const REFUSED_TAGS: [&str; 3] = ["autoescape", "raw", "with"];
+
 /// What checks the size of kept values. No template may write it itself.
 pub(super) const KEEP: &str = "__keep";
 
@@ -67,6 +70,13 @@ pub(super) fn guarded(source: &str) -> Result<String, String> {
             out.push_str(") ");
             copied = tag.end;
         }
+        let after = tag.end + tag.sign.len();
+        for parameter in tag.parameters() {
+            out.push_str(&source[copied..after]);
+            // The same sign at its end, so that space behind it is treated the same.
+            out.push_str(&format!("{{% set {parameter} = {KEEP}({parameter}) {}", tag.sign));
+            copied = after;
+        }
     }
     out.push_str(&source[copied..]);
     Ok(out)
@@ -88,10 +98,22 @@ struct Token<'a> {
     end: usize,
 }
 
+impl Token<'_> {
+    /// Returns how much deeper it is behind this token.
+    fn depth(&self) -> isize {
+        match (self.kind, self.text) {
+            (Kind::Sign, "(" | "[" | "{") => 1,
+            (Kind::Sign, ")" | "]" | "}") => -1,
+            _ => 0,
+        }
+    }
+}
+
 /// One `{{ … }}` or `{% … %}`.
 struct Tag<'a> {
     tokens: Vec<Token<'a>>,
-    /// Where the sign begins that ends it.
+    /// The sign that ends it, such as `-%}`, and where that begins.
+    sign: &'a str,
     end: usize,
     is_block: bool,
 }
@@ -112,11 +134,39 @@ impl<'a> Tag<'a> {
         self.word(1).filter(|_| sets && makes)
     }
 
-    /// Returns where the value begins in `set NAME = VALUE` and `set NAME.NAME = VALUE`.
+    /// Returns where the value begins in `set TARGET = VALUE`.
     fn kept_value(&self) -> Option<usize> {
         let sets = self.is_block && self.word(0) == Some("set");
-        let equals = [2, 4].into_iter().find(|&index| self.is_sign(index, "="))?;
-        sets.then(|| self.tokens[equals].end)
+        let equals = self.outer("=").next().filter(|_| sets)?;
+        Some(self.tokens[equals].end)
+    }
+
+    /// Returns the parameters in `macro NAME(PARAMETER, PARAMETER=DEFAULT)`.
+    fn parameters(&self) -> Vec<&'a str> {
+        let first = self.is_block && self.word(0) == Some("macro") && self.is_sign(2, "(");
+        if !first {
+            return Vec::new();
+        }
+        let mut depth = 0;
+        let mut parameters = Vec::new();
+        for (index, token) in self.tokens.iter().enumerate().skip(2) {
+            let begins =
+                depth == 1 && (self.is_sign(index - 1, "(") || self.is_sign(index - 1, ","));
+            if begins && token.kind == Kind::Word {
+                parameters.push(token.text);
+            }
+            depth += token.depth();
+        }
+        parameters
+    }
+
+    /// Returns the indices of a sign outside of all brackets.
+    fn outer(&self, sign: &str) -> impl Iterator<Item = usize> {
+        let mut depth = 0;
+        self.tokens.iter().enumerate().filter_map(move |(index, token)| {
+            depth += token.depth();
+            (depth == 0 && self.is_sign(index, sign)).then_some(index)
+        })
     }
 
     fn line(&self, source: &str) -> usize {
@@ -138,8 +188,8 @@ fn check(tag: &Tag<'_>, namespaces: &[&str]) -> Result<(), String> {
     if tag.tokens.len() > TOKENS_MAX {
         return Err(format!("a tag of {} words is longer than {TOKENS_MAX}", tag.tokens.len()));
     }
-    if tag.is_block && tag.word(0) == Some("raw") {
-        return Err("`raw` is not supported".into());
+    if let Some(word) = tag.word(0).filter(|word| tag.is_block && REFUSED_TAGS.contains(word)) {
+        return Err(format!("`{word}` is not supported"));
     }
     let added = |token: &&Token<'_>| token.kind == Kind::Sign && matches!(token.text, "+" | "~");
     if tag.tokens.iter().filter(added).count() > ADDITIONS_MAX {
@@ -251,18 +301,16 @@ fn tag<'a>(
         let trimmed = rest.strip_prefix(['-', '+']).unwrap_or(rest);
         let ended = [trimmed, rest].into_iter().find(|rest| rest.starts_with(end));
         if let Some(tail) = ended.filter(|_| *balance == 0) {
-            let tag = Tag { tokens, end: *at, is_block: end == "%}" };
-            *at = source.len() - tail.len() + end.len();
+            let sign = &rest[..rest.len() - tail.len() + end.len()];
+            let tag = Tag { tokens, sign, end: *at, is_block: end == "%}" };
+            *at += sign.len();
             return Ok(tag);
         }
         let (kind, len) = token(rest)?;
-        match &rest[..len] {
-            "(" | "[" | "{" => *balance += 1,
-            ")" | "]" | "}" => *balance -= 1,
-            _ => {}
-        }
         *at += len;
-        tokens.push(Token { kind, text: &rest[..len], end: *at });
+        let token = Token { kind, text: &rest[..len], end: *at };
+        *balance += token.depth();
+        tokens.push(token);
     }
 }
 

@@ -93,12 +93,13 @@ fn a_template_never_sees_what_was_said() {
 fn what_is_kept_is_what_was_said_to_be() {
     let source = "{% set a = missing %}{% set b = messages[0:] %}{% set c = {'k': 'v'} %}\
                   {% set d = 'x' if true %}{% set ns = namespace(e=1, f=[2]) %}\
+                  {% macro f(p, q=[1, 2]) -%}\n  {{ p }}{{ q | length }}{%- endmacro %}{{ f('p') }}\
                   {%- set ns.e = ns.e + ns.f[0] -%}\n{% set g %}{{ d * 1 }}{% endset %}\
-                  [{{ a }}{{ b | length }}{{ c.k }}{{ d }}{{ ns.e }}{{ none }}{{ true }}]\
+                  [{{ a }}{{ b | length }}{{ c.k }}{{ d }}{{ ns.e }}{{ none }}{{ true }}{{ tools is iterable }}]\
                   {{ messages[0].content }}";
     let source = source.replace("d * 1", "'z' * 2");
     let pieces = compile(&source).pieces(&[message("user", "Hi")], false).unwrap();
-    assert_eq!(text(&pieces), "[1vx3NoneTrue]Hi");
+    assert_eq!(text(&pieces), "p2[1vx3NoneTrueFalse]Hi");
 }
 
 #[test]
@@ -193,6 +194,24 @@ fn bombs() -> Vec<(&'static str, String)> {
             "{% for m in [1] recursive %}{{ loop(messages + messages) }}{% endfor %}".into(),
         ),
         ("raw", "{% raw %}{{ x }}{% endraw %}".into()),
+        ("with", again("{% set a = ['x'] %}", "{% with a = a + a %}", "{{ '' ~ a }}")),
+        ("targets in brackets", again("{% set a = ['x'] %}", "{% set ((a)) = a + a %}", "{{ a }}")),
+        ("macros in a row", {
+            let one = |n: usize| {
+                format!("{{% macro f{n}(a) %}}{{{{ f{}(a + a) }}}}{{% endmacro %}}", n + 1)
+            };
+            let last = "{% macro f90(a) %}{{ '' ~ a }}{% endmacro %}{{ f70(['x']) }}";
+            (0..90).map(one).collect::<String>() + last
+        }),
+        ("macros in a row, wide", {
+            let one = |n: usize| {
+                let wide = vec!["a"; 30].join(" + ");
+                format!("{{% macro f{n}(a) %}}{{{{ f{}({wide}) }}}}{{% endmacro %}}", n + 1)
+            };
+            let last = "{% macro f9(a) %}{{ '' ~ a }}{% endmacro %}{{ f0(['x' ]) }}";
+            (0..9).map(one).collect::<String>() + last
+        }),
+        ("autoescape", "{% autoescape 'json' %}{{ [1] }}{% endautoescape %}".into()),
         ("own check", "{% set a = __keep([1]) %}".into()),
     ]
 }
@@ -203,6 +222,7 @@ fn bombs_are_refused_or_run_out_of_fuel() {
         let error = failure(&bomb);
         let stopped = [
             "fuel",
+            "is not supported",
             "too many",
             "too long",
             "too large",
