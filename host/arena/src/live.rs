@@ -35,8 +35,8 @@ struct State {
     is_prompt: bool,
     /// The line under way: not shown yet, or shown to its end.
     line: String,
-    /// Whose line is under way.
-    open: Option<Speaker>,
+    /// Whose line is under way, and in which reply.
+    open: Option<(Speaker, u32)>,
     /// Why nothing more can be shown.
     failure: Option<io::Error>,
 }
@@ -61,19 +61,20 @@ impl Live {
         Live { state: Mutex::new(State { out, paint, is_prompt, line, open: None, failure: None }) }
     }
 
-    /// Shows the next piece of a reply.
-    pub fn write(&self, speaker: &Speaker, text: &str) {
+    /// Shows the next piece of a reply, which is the speaker's `reply`th. Another one begins a line.
+    pub fn write(&self, speaker: &Speaker, reply: u32, text: &str) {
         self.with(|state| {
-            if state.open.as_ref().is_some_and(|open| open != speaker) {
+            let writes = (speaker.clone(), reply);
+            if state.open.as_ref().is_some_and(|open| *open != writes) {
                 state.end();
             }
             for (number, part) in text.split('\n').enumerate() {
                 if number > 0 {
-                    state.begin(speaker);
+                    state.begin(&writes);
                     state.end_line();
                 }
                 if !part.is_empty() {
-                    state.begin(speaker);
+                    state.begin(&writes);
                     state.add(&harmless(part));
                 }
             }
@@ -100,9 +101,10 @@ impl Live {
 }
 
 impl State {
-    fn begin(&mut self, speaker: &Speaker) {
+    fn begin(&mut self, writes: &(Speaker, u32)) {
         if self.open.is_none() {
-            self.open = Some(speaker.clone());
+            self.open = Some(writes.clone());
+            let speaker = &writes.0;
             if !speaker.name.is_empty() {
                 let name = self.paint.paint(speaker.tone, &format!("{:>8} | ", speaker.name));
                 self.put(&name);
@@ -183,9 +185,9 @@ mod tests {
     #[test]
     fn on_a_terminal_every_token_is_shown_at_once() {
         let (live, shown) = view(true);
-        live.write(&speaker("buyer"), "I offer");
+        live.write(&speaker("buyer"), 0, "I offer");
         assert_eq!(shown.text(), "   buyer | I offer");
-        live.write(&speaker("buyer"), " $5.\nTake it");
+        live.write(&speaker("buyer"), 0, " $5.\nTake it");
         live.end();
         assert_eq!(shown.text(), "   buyer | I offer $5.\n   buyer | Take it\n");
     }
@@ -193,12 +195,12 @@ mod tests {
     #[test]
     fn elsewhere_only_whole_lines_are_shown() {
         let (live, shown) = view(false);
-        live.write(&speaker("seller"), "No");
+        live.write(&speaker("seller"), 0, "No");
         assert_eq!(shown.text(), "");
-        live.write(&speaker("seller"), ", $6.\n");
+        live.write(&speaker("seller"), 0, ", $6.\n");
         assert_eq!(shown.text(), "  seller | No, $6.\n");
-        live.write(&speaker("buyer"), "Fine");
-        live.write(&speaker("seller"), "Good");
+        live.write(&speaker("buyer"), 0, "Fine");
+        live.write(&speaker("seller"), 0, "Good");
         live.end();
         assert_eq!(shown.text(), "  seller | No, $6.\n   buyer | Fine\n  seller | Good\n");
     }
@@ -206,7 +208,7 @@ mod tests {
     #[test]
     fn what_could_mislead_is_written_out() {
         let (live, shown) = view(true);
-        live.write(&speaker("buyer"), "5 €\u{1b}[2J\u{202e}!");
+        live.write(&speaker("buyer"), 0, "5 €\u{1b}[2J\u{202e}!");
         live.end();
         assert_eq!(shown.text(), "   buyer | 5 €\\u{1b}[2J\\u{202e}!\n");
     }
@@ -214,15 +216,24 @@ mod tests {
     #[test]
     fn a_single_speaker_needs_no_name() {
         let (live, shown) = view(true);
-        live.write(&speaker(""), "Four.\n\nOr so.");
+        live.write(&speaker(""), 0, "Four.\n\nOr so.");
         live.end();
         assert_eq!(shown.text(), "Four.\n\nOr so.\n");
     }
 
     #[test]
+    fn a_second_reply_begins_a_line_of_its_own() {
+        let (live, shown) = view(true);
+        live.write(&speaker("buyer"), 0, "Well");
+        live.write(&speaker("buyer"), 1, "I offer $5.");
+        live.end();
+        assert_eq!(shown.text(), "   buyer | Well\n   buyer | I offer $5.\n");
+    }
+
+    #[test]
     fn an_endless_line_is_broken() {
         let (live, shown) = view(false);
-        live.write(&speaker("buyer"), &"x".repeat(LINE_BYTES_MAX + 1));
+        live.write(&speaker("buyer"), 0, &"x".repeat(LINE_BYTES_MAX + 1));
         assert!(shown.text().ends_with("x\n"));
     }
 }

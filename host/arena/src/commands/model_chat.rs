@@ -25,7 +25,8 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let live = Arc::new(Live::on_stdout());
     let shown = Arc::clone(&live);
     let speaker = Speaker { name: String::new(), tone: Tone::Plain };
-    let listener: Listener = Box::new(move |event| shown.write(&speaker, event.text));
+    let listener: Listener =
+        Box::new(move |event| shown.write(&speaker, event.key.call_index, event.text));
     let model = engines::weights_named(&named, &args.engine, 1, Some(listener))?;
     let is_asked = io::stdin().is_terminal();
     if is_asked {

@@ -156,7 +156,7 @@ fn listener(seeds: [u64; 2], live: Arc<Live>) -> Listener {
     let speakers = speakers.map(|(role, tone)| Speaker { name: role.to_string(), tone });
     Box::new(move |event| {
         if let Some(side) = seeds.iter().position(|seed| *seed == event.key.seat_seed) {
-            live.write(&speakers[side], event.text);
+            live.write(&speakers[side], event.key.call_index, event.text);
         }
     })
 }
