@@ -83,7 +83,9 @@ impl Vocabulary {
         limit("number of merges", self.merges.len(), MERGES_MAX)?;
         limit("number of control and added tokens", self.marks().count(), MARKS_MAX)?;
         for (id, token) in self.tokens.iter().enumerate() {
-            limit(&format!("length of token {id}"), token.written.len(), TOKEN_BYTES_MAX)?;
+            if token.written.len() > TOKEN_BYTES_MAX {
+                limit(&format!("length of token {id}"), token.written.len(), TOKEN_BYTES_MAX)?;
+            }
             if token.written.is_empty() && token.kind != TokenKind::Unused {
                 return Err(WeightsError::malformed(path, format!("token {id}"), "is empty"));
             }

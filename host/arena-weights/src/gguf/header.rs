@@ -1,8 +1,8 @@
 //! Reads the header of a GGUF file: version 3, little-endian.
 //!
 //! Source: ggml, `docs/gguf.md`. Every count and length is checked against a named maximum and
-//! against the bytes that are left before anything is allocated for it, so a header takes
-//! [`HEADER_BYTES_MAX`] and four bytes per item of its lists at most.
+//! against the bytes that are left before anything is allocated for it, so a header takes no
+//! more memory than a small multiple of its bytes, which are at most [`HEADER_BYTES_MAX`].
 //!
 //! Not here: what keys and tensors mean (`gguf`).
 
