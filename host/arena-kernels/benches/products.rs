@@ -63,7 +63,7 @@ fn main() {
     }
     let context = Context::new(NonZeroUsize::new(threads).expect("threads"), isa).expect("context");
     println!("{} thread(s), {}", threads, isa.name());
-    println!("fused multiply-adds in registers, one thread: {:.1} Gflop/s", peak());
+    println!("fused multiply-adds in registers, one thread: {:.1} Gflop/s", peak(isa));
     println!("reading memory, one thread: {:.1} GB/s", bandwidth());
     for (name, rows, columns) in shapes {
         println!("\n{name}: {rows} x {columns}          Gflop/s (GB/s of packed weights) for rows");
@@ -110,17 +110,74 @@ fn own() -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// Operations a second of multiply-adds that wait for no memory, in billions.
-fn peak() -> f64 {
-    // A matrix that stays in the first-level cache, and rows that fill a tile.
-    let bytes = vec![0; 4 * 32 * 128];
-    let matrix = Matrix::new(&[(Format::F32, 32, &bytes)], 128).expect("sound");
-    let context = Context::new(NonZeroUsize::MIN, Isa::best()).expect("context");
-    let m = if Isa::best() == Isa::Avx512 { 12 } else { 6 };
-    let (x, mut y) = (vec![0.5; 128 * m], vec![0.0; 32 * m]);
-    let times = 20_000;
-    let seconds = seconds(1, times, |_| matrix.multiply(&context, black_box(&x), &mut y));
-    2.0 * 32.0 * 128.0 * m as f64 / seconds / 1e9
+/// Multiply-adds in registers that do not wait for each other.
+macro_rules! registers {
+    ($name:ident, $features:literal, $vector:ty, $set:ident, $fma:ident, $store:ident, $n:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        fn $name(times: usize) -> [f32; 16] {
+            let factor = $set(black_box(0.5));
+            let mut sums: [$vector; $n] = [$set(1.0); $n];
+            for _ in 0..times {
+                for sum in &mut sums {
+                    *sum = $fma(factor, *sum, factor);
+                }
+            }
+            let mut lanes = [0.0; 16];
+            for sum in sums {
+                // SAFETY: no vector has more lanes.
+                unsafe { $store(lanes.as_mut_ptr(), black_box(sum)) };
+            }
+            lanes
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+registers!(
+    registers_avx2,
+    "avx2,fma",
+    __m256,
+    _mm256_set1_ps,
+    _mm256_fmadd_ps,
+    _mm256_storeu_ps,
+    12
+);
+registers!(
+    registers_avx512,
+    "avx512f",
+    __m512,
+    _mm512_set1_ps,
+    _mm512_fmadd_ps,
+    _mm512_storeu_ps,
+    24
+);
+
+/// Operations a second of multiply-adds that wait for no memory, in billions; none where it is not
+/// known how.
+fn peak(isa: Isa) -> f64 {
+    let times = 4_000_000;
+    let operations = |lanes: usize, registers: usize| 2.0 * (lanes * registers * times) as f64;
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => {
+            // SAFETY: a context was made for these instructions.
+            let seconds = seconds(1, 1, |_| {
+                black_box(unsafe { registers_avx2(times) });
+            });
+            operations(8, 12) / seconds / 1e9
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => {
+            // SAFETY: as above.
+            let seconds = seconds(1, 1, |_| {
+                black_box(unsafe { registers_avx512(times) });
+            });
+            operations(16, 24) / seconds / 1e9
+        }
+        _ => f64::NAN,
+    }
 }
 
 /// Bytes a second that one thread reads from memory, in billions.

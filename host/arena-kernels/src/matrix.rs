@@ -19,8 +19,7 @@ use crate::pack::{BLOCK, PANEL_ROWS, pack_row, panel_bytes, unpack};
 use crate::shared::SharedMut;
 use crate::simd;
 
-/// Rows of inputs that one thread multiplies a panel with before it takes the next panel: so many
-/// fit in a second-level cache, slab by slab.
+/// Rows of inputs that one thread multiplies a panel with before it takes the next panel.
 const CHUNK_ROWS_MAX: usize = 256;
 /// Rows of inputs below which a chunk is not worth dequantising a panel for.
 const CHUNK_ROWS_MIN: usize = 64;

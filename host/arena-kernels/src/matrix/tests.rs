@@ -2,6 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use proptest::prelude::*;
+
 use crate::context::Context;
 use crate::error::KernelsError;
 use crate::format::{Format, dequantise};
@@ -109,6 +111,24 @@ fn every_format_gives_the_bits_of_the_definition() {
 fn no_number_of_rows_changes_a_bit() {
     check(&[(Format::Q4_1, 40)], 288, 1..=70);
     check(&[(Format::F32, 33)], 37, 1..=70);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_shape_changes_a_bit(
+        formats in prop::collection::vec(0..Format::ALL.len(), 1..3),
+        rows in 1_usize..90,
+        blocks in 1_usize..3,
+        m in 1_usize..30,
+    ) {
+        let parts: Vec<_> = formats.iter().map(|f| (Format::ALL[*f], rows)).collect();
+        let block = parts.iter().map(|part| part.0.block_len()).max().expect("parts");
+        // Blocks of single weights make rows that are no whole number of 32 columns.
+        let columns = if block == 1 { 29 * blocks } else { block * blocks };
+        check(&parts, columns, std::iter::once(m));
+    }
 }
 
 #[test]

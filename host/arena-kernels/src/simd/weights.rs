@@ -1,6 +1,8 @@
 //! Weights of a panel, as vectors.
 //!
-//! Twin: `pack::unpack`.
+//! Twin: `pack::unpack`, which also says where they lie.
+//!
+//! Not here: what they are multiplied with (`multiply`).
 
 #![allow(unsafe_op_in_unsafe_fn)]
 
@@ -48,8 +50,7 @@ pub(crate) trait Weights: Copy {
     /// The panels have such a block, and the machine the instructions.
     unsafe fn open<S: Simd, const V: usize>(lanes: Lanes<V>, block: usize) -> Cursor<S, V>;
 
-    /// Returns the weights of column `column` of step `step`. `LAST` says that this
-    /// is step 7.
+    /// Returns the weights of column `column` of step `step`. `LAST` says that this is step 7.
     ///
     /// # Safety
     /// As for [`Weights::open`].
