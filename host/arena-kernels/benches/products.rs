@@ -112,7 +112,15 @@ fn own() -> f64 {
 
 /// Multiply-adds in registers that do not wait for each other.
 macro_rules! registers {
-    ($name:ident, $features:literal, $vector:ty, $set:ident, $fma:ident, $store:ident, $n:literal) => {
+    (
+        $name:ident,
+        $features:literal,
+        $vector:ty,
+        $set:ident,
+        $fma:ident,
+        $store:ident,
+        $n:literal
+    ) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
         fn $name(times: usize) -> [f32; 16] {

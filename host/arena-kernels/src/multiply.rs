@@ -19,8 +19,8 @@ use crate::pack::{BLOCK, PANEL_ROWS};
 use crate::simd::weights::{Bf16, F16, F32, Lanes, Q4_0, Q4_1, Q4K, Q6K, Q8_0, Weights};
 use crate::simd::{Kernel, Simd};
 
-/// Columns of a slab, which takes 64 KiB: it stays in a second-level cache, and what a tile does once
-/// is little beside what it does for so many columns.
+/// Columns of a slab, which takes 64 KiB: it stays in a second-level cache, and what a tile does
+/// once is little beside what it does for so many columns.
 const SLAB_COLUMNS: usize = 512;
 const _: () = assert!(SLAB_COLUMNS.is_multiple_of(BLOCK), "a slab has whole blocks");
 

@@ -10,11 +10,12 @@
 //! | Q4_1 | per block: 32 f16 `d`, 32 f16 `m`, nibbles |
 //! | Q8_0 | per block: 32 f16 `d`; per column 32 bytes |
 //! | Q4_K | per 8 blocks: 32 f16 `d`, 32 f16 `dmin`; per block: 32 `s`, 32 `m`, nibbles |
-//! | Q6_K | per 8 blocks: 32 f16 `d`; per block: 32 `s` of its first half, 32 of its second; per column 32 bytes |
+//! | Q6_K | per 8 blocks: 32 f16 `d`; per block: 2 times 32 `s`; per column 32 bytes |
 //!
 //! Nibbles are four times 32 words of 32 bits; nibble `j` of word `i` of a row is column
-//! `4 j + i`, so that a mask takes the weights of a column out of a vector of words. Q6_K keeps a
-//! byte a weight: it is 8.6 bits a weight here, for 6.6 in the file.
+//! `4 j + i`, so that a mask takes the weights of a column out of a vector of words. The scales of
+//! Q6_K are of the first and of the second half of a block's columns; it keeps a byte a weight, so
+//! it has 8.6 bits a weight here, for 6.6 in the file.
 //!
 //! This module is plain Rust and the reference for the vectors that read the same bytes.
 //!
