@@ -303,8 +303,10 @@ pub fn meter(models: &[Answering]) -> Option<Meter> {
         let mut reading = Reading::default();
         for (engine, slots) in &engines {
             let counts = engine.statistics();
-            reading.computed_tokens += counts.prompt_tokens.saturating_sub(counts.reused_tokens);
+            reading.prompt_tokens += counts.prompt_tokens;
             reading.cached_tokens += counts.reused_tokens;
+            // Every token that is written comes out of a row, and goes into the next.
+            reading.computed_tokens += counts.rows.saturating_sub(counts.output_tokens);
             reading.output_tokens += counts.output_tokens;
             reading.steps += counts.steps;
             reading.sequences += counts.sequences;

@@ -25,10 +25,12 @@ const VOIDS_TOLD_MAX: u64 = 20;
 /// What the models of a run have done since they were loaded, all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Tokens of prompts that were computed.
-    pub computed_tokens: u64,
-    /// Tokens of prompts that were there already.
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Those that were there already.
     pub cached_tokens: u64,
+    /// Those that were computed, some of them more than once.
+    pub computed_tokens: u64,
     /// Tokens of replies.
     pub output_tokens: u64,
     /// Steps: batches that were computed.
@@ -231,11 +233,12 @@ impl Models {
 
 /// Says what models did between two readings, the first of which was at `since`.
 fn describe(before: &Reading, now: &Reading, since: Instant) -> String {
-    let written = now.output_tokens - before.output_tokens;
-    let computed = now.computed_tokens - before.computed_tokens;
-    let (steps, sequences) = (now.steps - before.steps, now.sequences - before.sequences);
+    let written = now.output_tokens.saturating_sub(before.output_tokens);
+    let computed = now.computed_tokens.saturating_sub(before.computed_tokens);
+    let steps = now.steps.saturating_sub(before.steps);
+    let sequences = now.sequences.saturating_sub(before.sequences);
     // Over the whole run: what is cached hangs on where in their dialogues matches are.
-    let prompts = now.computed_tokens + now.cached_tokens;
+    let prompts = now.prompt_tokens;
     format!(
         "; {} tokens/s written, {} read; {} of {} slots; {} of prompts cached; {} preempted",
         thousands(per_second(written, since)),
@@ -271,8 +274,9 @@ mod tests {
     fn what_models_did_is_told_in_rates_and_means() {
         let before = Reading { output_tokens: 100, slots: 64, ..Reading::default() };
         let now = Reading {
-            computed_tokens: 300,
+            prompt_tokens: 1_000,
             cached_tokens: 700,
+            computed_tokens: 350,
             output_tokens: 100,
             steps: 10,
             sequences: 315,

@@ -280,7 +280,7 @@ fn verdict(subjects: &[Subject], matches: u64) -> Verdict {
         (false, _) => Verdict::Failed { finding_count: findings.len() as u64, findings },
         (true, false) => Verdict::NotChecked { reason: [open, fine].concat().join("; ") },
         (true, true) => {
-            let detail = format!("{} of {}", fine.join("; "), count(matches, "match"));
+            let detail = format!("{}: {}", count(matches, "match"), fine.join("; "));
             Verdict::Verified { detail }
         }
     }
