@@ -12,9 +12,7 @@ use arena_core::fault::Fault;
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, TurnRecord};
 use arena_core::scenario::{Horizon, Role};
-use arena_core::seat::{
-    CallTokens, ModelCall, SampledToken, Sampling, TokenScore, Usage,
-};
+use arena_core::seat::{CallTokens, ModelCall, SampledToken, Sampling, TokenScore, Usage};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{Belief, Move};
 use arena_log::blobs::Visibility;

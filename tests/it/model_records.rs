@@ -47,7 +47,7 @@ fn a_log_with_tokens_is_read_audited_and_executed_again_with_no_model() {
     for step in ["usage", "re-execution"] {
         assert!(line(&said, step).starts_with("  verified "), "{said}{}", complaint(&ended));
     }
-    let shown = run(ARENA, &["log", "show", "log", "1", "--json"], folder.path());
+    let shown = run(ARENA, &["log", "show", "log", "--entry", "1", "--json"], folder.path());
     let (shown, said) = (printed(&shown), complaint(&shown));
     assert!(shown.contains("\"sampled_logprob_micro\""), "{shown}{said}");
     let reader = root().join("tests/second_reader.py");

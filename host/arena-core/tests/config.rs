@@ -101,6 +101,26 @@ fn catalog_of(table: &str) -> CatalogConfig {
     parse(&PLAIN.replace(plain, table)).catalog
 }
 
+fn limits_of_full() -> Limits {
+    Limits {
+        fuel_start_max: 1,
+        fuel_turn_max: 2,
+        fuel_match_max: 3,
+        memory_bytes_max: 65_536,
+        table_elements_max: 5,
+        talk_bytes_max: 6,
+        trace_bytes_max: 7,
+        host_calls_max: 8,
+        handles_max: 9,
+        lifted_bytes_max: 100,
+        model_calls_max: 11,
+        model_input_tokens_max: 12,
+        model_output_tokens_max: 13,
+        model_calls_turn_max: 10,
+        model_output_tokens_turn_max: 9,
+    }
+}
+
 #[test]
 fn every_key_reaches_its_field() {
     let expected = TournamentConfig {
@@ -129,23 +149,7 @@ fn every_key_reaches_its_field() {
             split: Split::Test,
             sample: Some(100),
         },
-        limits: Limits {
-            fuel_start_max: 1,
-            fuel_turn_max: 2,
-            fuel_match_max: 3,
-            memory_bytes_max: 65_536,
-            table_elements_max: 5,
-            talk_bytes_max: 6,
-            trace_bytes_max: 7,
-            host_calls_max: 8,
-            handles_max: 9,
-            lifted_bytes_max: 100,
-            model_calls_max: 11,
-            model_input_tokens_max: 12,
-            model_output_tokens_max: 13,
-            model_calls_turn_max: 10,
-            model_output_tokens_turn_max: 9,
-        },
+        limits: limits_of_full(),
         models: vec![ModelConfig {
             name: "small".to_owned(),
             source: ModelSource::Script("scripts/small.toml".to_owned()),

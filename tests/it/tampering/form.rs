@@ -207,11 +207,11 @@ pub const TAMPERINGS: &[Tampering] = &[
         what: "an entry of a later version",
         by: By::Organiser,
         of: drawn,
-        tamper: |scene| respell(scene, |bytes| bytes[5] = 3),
+        tamper: |scene| respell(scene, |bytes| bytes[5] = 4),
         expect: Expect::Fails {
             steps: "entries",
             what: "the entry",
-            found: "version is 3, this program reads 2",
+            found: "version is 4, this program reads 3",
             wanted: "an entry in canonical form",
         },
     },

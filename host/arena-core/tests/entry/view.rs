@@ -80,7 +80,13 @@ pub fn announcement(announcement: &Announcement) -> Value {
     });
     let models = announcement.models.iter().map(|model| {
         let (name, sha256) = (&model.name, hex(&model.sha256));
-        json!({"name": name, "context_tokens": model.context_tokens, "sha256": sha256})
+        let (context_tokens, engine) = (model.context_tokens, &model.engine);
+        json!({
+            "name": name,
+            "context_tokens": context_tokens,
+            "sha256": sha256,
+            "engine": engine,
+        })
     });
     json!({
         "name": announcement.name,
