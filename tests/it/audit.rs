@@ -370,7 +370,7 @@ fn a_flag_that_would_have_no_effect_is_refused() {
 fn matches_with_a_model_are_run_again_without_it() {
     let place = Place::llm();
     let (code, printed) = place.audit(&place.path("log"), &["--reexecute"]);
-    let pieces = ["verified", "re-executed all 600 matches", "models were not asked"];
+    let pieces = ["verified", "re-executed all 1,120 matches", "models were not asked"];
     assert_has(line(&printed, "re-execution"), &pieces);
     assert_eq!(code, Some(0), "{printed}");
 }

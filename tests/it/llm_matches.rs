@@ -210,10 +210,14 @@ fn a_spent_budget_or_a_full_context_ends_the_asking_and_not_the_match() {
 
 #[test]
 fn a_match_whose_model_refused_to_go_on_can_be_executed_again_from_its_record() {
-    let script = "context-tokens = 340\ndefault = \"Action: [REJECT]\"";
+    let reject = "default = \"Action: [REJECT]\"";
     let table = Table::new(Limits::default(), "linear");
     for role in Role::BOTH {
-        let model = Arc::new(scripted(script));
+        let model = Arc::new(scripted(reject));
+        let free = table.haggle(RuleSet::Standard, role, model, ["", ""]);
+        // A context that the third prompt fills.
+        let context = free.usage[role.index()].model_calls[2].input_tokens;
+        let model = Arc::new(scripted(&format!("context-tokens = {context}\n{reject}")));
         let info = model.info();
         let played = table.haggle(RuleSet::Standard, role, model, ["", ""]);
         let calls = played.usage[role.index()].model_calls.clone();
