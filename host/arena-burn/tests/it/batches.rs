@@ -201,6 +201,19 @@ fn an_adapter_that_does_not_fit_names_the_weight() {
 }
 
 #[test]
+fn an_executor_says_what_computes() {
+    for device in tiny::devices() {
+        let description = tiny::executor(Architecture::Llama, device).description();
+        let lines: Vec<&str> = description.lines().collect();
+        assert_eq!(lines[0], format!("device={device}"));
+        let named =
+            lines.iter().any(|line| line.len() > "adapter=".len() && line.starts_with("adapter="));
+        assert_eq!(named, device != BurnDevice::Flex, "{description}");
+        assert_eq!(lines[lines.len() - 3..], ["kernels=burn 0.22.1", "weights=f32", "cache=f32"]);
+    }
+}
+
+#[test]
 fn a_cache_below_one_block_is_refused() {
     let model = tiny::model(Architecture::Llama, &BurnDevice::Flex.open().expect("it is there"));
     let config = tiny::config(Architecture::Llama);
