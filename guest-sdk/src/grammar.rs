@@ -1,8 +1,9 @@
 //! Grammars that bind what a language model writes: Lark text as llguidance reads it.
 //!
-//! [`answer`] allows exactly the three lines that [`crate::reply`] reads, with texts of a bounded
-//! length and only the actions that are legal now, so that even a very small model gives an
-//! answer that can be played. [`sentence`] allows one line of text.
+//! [`answer`] allows exactly the three lines that [`crate::reply`] reads, with one sentence of
+//! thought, one or two of talk, each of a bounded length, and only the actions that are legal
+//! now, so that even a very small model gives an answer that can be played. [`sentence`] allows
+//! one sentence.
 //!
 //! A grammar may hold a seat's reserve, as the bound of its offers: it goes to the own model and
 //! to nobody else. What the opponent learns is the offer, as it would from any strategy.
@@ -60,7 +61,8 @@ impl Legal {
     }
 }
 
-/// Most characters of an answer's texts; at least one is always allowed.
+/// Most characters of an answer's texts, the point in a number not counted; at least two are
+/// always allowed. A sentence of talk may take half of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
     /// Of the thought.
@@ -93,13 +95,13 @@ pub fn answer(legal: &Legal, lengths: Lengths) -> String {
     let actions: Vec<String> =
         offer.chain(deals).chain(["\"REJECT\"".to_owned()]).chain(quit).collect();
     let mut text = format!(
-        "start: \"Thought: \" THOUGHT \"\\nTalk: \" TALK \"\\nAction: [\" action \"]\"\n\
+        "start: \"Thought: \" THOUGHT \"\\nTalk: \" TALK (\" \" TALK)? \"\\nAction: [\" action \"]\"\n\
          action: {}\n\
          THOUGHT: {}\n\
          TALK: {}\n",
         actions.join(" | "),
-        line(lengths.thought),
-        line(lengths.talk),
+        sentence_terminal(lengths.thought),
+        sentence_terminal(lengths.talk / 2),
     );
     if let Some(prices) = prices {
         text.push_str(&format!("PRICE: /{prices}/\n"));
@@ -107,9 +109,9 @@ pub fn answer(legal: &Legal, lengths: Lengths) -> String {
     text
 }
 
-/// Returns the grammar of one line of at most so many characters.
+/// Returns the grammar of one sentence of at most so many characters.
 pub fn sentence(chars_max: u32) -> String {
-    format!("start: TALK\nTALK: {}\n", line(chars_max))
+    format!("start: TALK\nTALK: {}\n", sentence_terminal(chars_max))
 }
 
 /// Returns the tag of an offer: `BUY` or `SELL`.
@@ -120,10 +122,13 @@ pub fn verb(role: Role) -> &'static str {
     }
 }
 
-/// A terminal of visible text. Brackets are left out, so that a text cannot look like an action.
-fn line(chars_max: u32) -> String {
-    let more = chars_max.saturating_sub(1);
-    format!("/[^ \\t\\r\\n\\[\\]][^\\t\\r\\n\\[\\]]{{0,{more}}}/")
+/// A terminal of one visible sentence with its full stop, so that small models come to an end. A
+/// point before a digit belongs to a number. Brackets are left out, so that a text cannot look
+/// like an action.
+fn sentence_terminal(chars_max: u32) -> String {
+    const NEVER: &str = "\\t\\r\\n\\[\\]";
+    let more = chars_max.saturating_sub(2);
+    format!("/[^ .!?{NEVER}]([^.!?{NEVER}]|\\.[0-9]){{0,{more}}}[.!?]/")
 }
 
 /// Returns a regular expression for the amounts from `low` to `high` cents: dollars with no or
@@ -262,14 +267,30 @@ mod tests {
             may_quit: true,
         };
         let expected = [
-            "start: \"Thought: \" THOUGHT \"\\nTalk: \" TALK \"\\nAction: [\" action \"]\"",
+            "start: \"Thought: \" THOUGHT \"\\nTalk: \" TALK (\" \" TALK)? \
+             \"\\nAction: [\" action \"]\"",
             "action: \"BUY $\" PRICE | \"DEAL $150.00\" | \"REJECT\" | \"QUIT\"",
-            "THOUGHT: /[^ \\t\\r\\n\\[\\]][^\\t\\r\\n\\[\\]]{0,119}/",
-            "TALK: /[^ \\t\\r\\n\\[\\]][^\\t\\r\\n\\[\\]]{0,79}/",
+            &format!("THOUGHT: {}", sentence_terminal(120)),
+            &format!("TALK: {}", sentence_terminal(40)),
             &format!("PRICE: /{}/", amounts(7_000, 16_000).expect("a range")),
             "",
         ];
         assert_eq!(answer(&legal, LENGTHS), expected.join("\n"));
+    }
+
+    #[test]
+    fn a_sentence_ends_with_its_stop_and_may_hold_an_amount() {
+        let terminal = sentence_terminal(24);
+        let pattern = terminal.trim_matches('/');
+        let matcher = Regex::new(&format!("^(?:{pattern})$")).expect("a regular expression");
+        for text in ["Yes.", "I give $12.50 for it!", "Is it \"new\" \\ é?"] {
+            assert!(matcher.is_match(text), "{text}");
+        }
+        let others =
+            ["", ".", "No", " No.", "No. Yes.", "a\nb.", "a [x].", "12345678901234567890abcd."];
+        for text in others {
+            assert!(!matcher.is_match(text), "{text}");
+        }
     }
 
     #[test]

@@ -88,12 +88,23 @@ Only the action counts. {}",
     pub fn narrator(&self) -> String {
         let role = self.brief.role.name();
         let manner = self.manner.paragraph().map(|text| format!("{text}\n")).unwrap_or_default();
+        let list_price = u64::from(self.brief.item.list_price);
+        let share = |percent: u64| u32::try_from(list_price * percent / 100).unwrap_or(u32::MAX);
+        let example = match self.brief.role {
+            Role::Buyer => {
+                format!("I have seen it cheaper, so I can give you {}.", dollars(share(45)))
+            }
+            Role::Seller => {
+                format!("It is in perfect shape, so I have to ask {}.", dollars(share(95)))
+            }
+        };
         format!(
             "You speak for the {role} of one item. The price is decided for you: you only find \
 the words.\n\
 {}\n\
 {manner}{}\n\
-Write one short sentence that makes your offer sound fair. Name no other price.",
+Write one short sentence with your price and a reason for it, and no other price, like this:\n\
+{example}",
             self.item(),
             self.warning(),
         )

@@ -208,25 +208,41 @@ fn a_spent_budget_or_a_full_context_ends_the_asking_and_not_the_match() {
     check_budget(Limits { model_input_tokens_max: 1, ..free }, reject, 0, None, refused);
 }
 
+/// Plays with a model of so small a context that not all turns fit, and once more from the record.
+fn play_twice(table: &Table, role: Role, context_tokens: u32) -> Played {
+    let script = format!("context-tokens = {context_tokens}\ndefault = \"Action: [REJECT]\"");
+    let model = Arc::new(scripted(&script));
+    let info = model.info();
+    let played = table.haggle(RuleSet::Standard, role, model, ["", ""]);
+    let calls = played.usage[role.index()].model_calls.clone();
+    let recorded = Arc::new(Recorded::new(info, calls.into()));
+    let again = table.haggle(RuleSet::Standard, role, recorded, ["", ""]);
+    assert_eq!(again, played, "{role}, {context_tokens} tokens");
+    played
+}
+
 #[test]
-fn a_match_whose_model_refused_to_go_on_can_be_executed_again_from_its_record() {
-    let reject = "default = \"Action: [REJECT]\"";
+fn a_conversation_that_does_not_fit_any_more_is_begun_anew_and_can_be_executed_again() {
     let table = Table::new(Limits::default(), "linear");
     for role in Role::BOTH {
-        let model = Arc::new(scripted(reject));
-        let free = table.haggle(RuleSet::Standard, role, model, ["", ""]);
-        // A context that the third prompt fills.
-        let context = free.usage[role.index()].model_calls[2].input_tokens;
-        let model = Arc::new(scripted(&format!("context-tokens = {context}\n{reject}")));
-        let info = model.info();
-        let played = table.haggle(RuleSet::Standard, role, model, ["", ""]);
-        let calls = played.usage[role.index()].model_calls.clone();
-        let acts = played.usage[role.index()].fuel_per_act.len();
-        assert!((1..acts).contains(&calls.len()), "{} calls in {acts} turns", calls.len());
-        let recorded = Arc::new(Recorded::new(info, calls.into()));
-        let again = table.haggle(RuleSet::Standard, role, recorded, ["", ""]);
-        assert_eq!(again, played);
+        let played = play_twice(&table, role, 420);
+        let usage = &played.usage[role.index()];
+        assert_eq!(usage.model_calls.len(), usage.fuel_per_act.len(), "{role}");
+        let anew = "begins the conversation anew: the model's context is full";
+        assert!(usage.trace.iter().any(|line| line == anew), "{role}: {:?}", usage.trace);
     }
+}
+
+#[test]
+fn a_match_whose_model_refused_to_go_on_can_be_executed_again_from_its_record() {
+    let table = Table::new(Limits::default(), "linear");
+    // Somewhere between a context for no turn and one for every turn, the first turn fits, whose
+    // message is the shortest, and a later one does not.
+    let refused = (200..500).find(|context_tokens| {
+        let usage = &play_twice(&table, Role::Buyer, *context_tokens).usage[Role::Buyer.index()];
+        (1..usage.fuel_per_act.len()).contains(&usage.model_calls.len())
+    });
+    assert!(refused.is_some(), "no context is refused on the way");
 }
 
 #[test]
