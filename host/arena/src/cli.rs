@@ -86,7 +86,9 @@ round of a random beacon, both announced first and added by a later run, keep th
 from choosing it.
 
 With language models, enough matches are played at once to fill their slots, so that their calls
-are computed together. What a model answers, and with it the log, does not depend on that.
+are computed together. What a model answers, and with it the log, does not depend on that. Of the
+devices, cpu computes by arithmetic that is the same on every machine, flex by burn, and wgpu and
+cuda on a graphics processor, in builds with that feature.
 
 A key or secret that no file gives is made and kept in DIR/private, which is not for others
 while the tournament runs. The password of an encrypted key goes into ARENA_KEY_PASSWORD.

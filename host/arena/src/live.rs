@@ -58,7 +58,8 @@ impl Live {
 
     fn new(out: Box<dyn Write + Send>, paint: Paint, is_prompt: bool) -> Live {
         let line = String::new();
-        Live { state: Mutex::new(State { out, paint, is_prompt, line, open: None, failure: None }) }
+        let state = State { out, paint, is_prompt, line, open: None, failure: None };
+        Live { state: Mutex::new(state) }
     }
 
     /// Shows the next piece of a reply, which is the speaker's `reply`th. Another one begins a line.

@@ -141,6 +141,26 @@ impl Store {
         Some(Stored { name: name.to_owned(), path, source, is_linked })
     }
 
+    /// Refuses what is no name, or taken.
+    ///
+    /// # Errors
+    /// It is one of them.
+    pub fn check_free(&self, name: &str) -> Result<(), CliError> {
+        let failed = format!("cannot put the model `{name}` into `{}`", self.folder.display());
+        if !is_stored_name(name) {
+            let fact = "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and no `.` first";
+            let complaint = Complaint::new(failed, fact);
+            return Err(CliError::Config(complaint.hint("choose one with `--name`")));
+        }
+        let place = self.folder.join(name);
+        if place.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let complaint = Complaint::new(failed, "the name is taken");
+        let hint = format!("choose another with `--name`, or remove `{}`", place.display());
+        Err(CliError::Config(complaint.hint(hint)))
+    }
+
     /// Puts a model into the store: `fill` makes it in the folder that it is given.
     ///
     /// # Errors
@@ -153,19 +173,12 @@ impl Store {
     ) -> Result<Stored, CliError> {
         let failed = || format!("cannot put the model `{name}` into `{}`", self.folder.display());
         let fails = |error: io::Error| CliError::Infrastructure(Complaint::new(failed(), error));
-        if !is_stored_name(name) {
-            let fact = "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and no `.` first";
-            let complaint = Complaint::new(failed(), fact);
-            return Err(CliError::Config(complaint.hint("choose one with `--name`")));
-        }
+        self.check_free(name)?;
         fs::create_dir_all(&self.folder).map_err(fails)?;
         let _lock = self.lock()?;
+        // Another process may have been faster.
+        self.check_free(name)?;
         let place = self.folder.join(name);
-        if place.symlink_metadata().is_ok() {
-            let complaint = Complaint::new(failed(), "the name is taken");
-            let hint = format!("choose another with `--name`, or remove `{}`", place.display());
-            return Err(CliError::Config(complaint.hint(hint)));
-        }
         let staging = self.folder.join(format!(".{name}.new"));
         // What is left of a run that was killed.
         remove(&staging).map_err(fails)?;

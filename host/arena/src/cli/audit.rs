@@ -89,7 +89,6 @@ Two signed heads of one log that cannot both be true prove that its maker showed
 things to different people. Both are printed in full, so that anyone can check them.
 
 Examples:
-  arena audit arena-out/llm-smoke-1 --key smoke.vkey --rescore --rescore-sample 20
   arena audit diff arena-out/smoke-1 mirror/smoke-1 --key smoke.vkey
   arena audit diff checkpoint.monday arena-out/smoke-1 --key smoke.vkey
 

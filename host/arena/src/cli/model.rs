@@ -224,13 +224,7 @@ impl ValueEnum for DeviceArg {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            Device::Cpu => "The processor, by arithmetic that is the same on every machine",
-            Device::Flex => "The processor, by burn's backend",
-            Device::Wgpu => "A graphics processor through wgpu, in builds with that feature",
-            Device::Cuda => "A graphics processor through CUDA, in builds with that feature",
-        };
-        Some(PossibleValue::new(self.0.name()).help(help))
+        Some(PossibleValue::new(self.0.name()))
     }
 }
 

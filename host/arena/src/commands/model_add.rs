@@ -24,10 +24,13 @@ pub fn run(args: &AddArgs) -> Result<(), CliError> {
         let failed = format!("cannot load the model `{}`", args.path.display());
         CliError::Input(Complaint::new(failed, error))
     })?;
-    let (manifest, source) = model_files::examine(&path, path.display().to_string())?;
     let name = args.name.clone().unwrap_or_else(|| model_files::label(&path).to_lowercase());
+    let store = Store::find()?;
+    // Before gigabytes are hashed.
+    store.check_free(&name)?;
+    let (manifest, source) = model_files::examine(&path, path.display().to_string())?;
     let about = source.about.clone();
-    let stored = Store::find()?.put(&name, |staging| {
+    let stored = store.put(&name, |staging| {
         let place = staging.join(if path.is_dir() { FOLDER } else { GGUF });
         let put = match args.link {
             true => std::os::unix::fs::symlink(&path, &place),
