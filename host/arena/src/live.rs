@@ -62,7 +62,7 @@ impl Live {
         Live { state: Mutex::new(state) }
     }
 
-    /// Shows the next piece of a reply, which is the speaker's `reply`th. Another one begins a line.
+    /// Shows the next piece of the speaker's reply of this number. Another one begins a line.
     pub fn write(&self, speaker: &Speaker, reply: u32, text: &str) {
         self.with(|state| {
             let writes = (speaker.clone(), reply);
