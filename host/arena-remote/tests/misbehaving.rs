@@ -11,7 +11,7 @@ use arena_core::seat::Sampling;
 use arena_llm::model::{Completion, LanguageModel, ModelError};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_remote::model::RemoteModel;
-use arena_remote::options::{RemoteOptions, ServerKind};
+use arena_remote::options::{ApiKey, RemoteOptions, ServerKind};
 
 /// Longest request that a server of these tests reads.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -232,6 +232,27 @@ fn passing_failures_are_tried_again() {
     let (found, _) = ask(failures(), |options| options.retries = 1);
     let detail = "answered `503 Service Unavailable`: ``".to_owned();
     assert_eq!(found, Err(ModelError::Unavailable(detail)));
+}
+
+#[test]
+fn a_key_is_shown_to_the_server_and_to_nobody_else() {
+    // Cargo sets it for every test; a test cannot set a variable of its own without `unsafe`.
+    let variable = "CARGO_PKG_NAME";
+    let (url, requests) = serve(vec![http("401 Unauthorized", "", b"wrong key arena-remote!")]);
+    let api_key = Some(ApiKey::from_variable(variable).expect("set and plain"));
+    let options = RemoteOptions { api_key, ..options(&url) };
+    assert!(!format!("{options:?}").contains("arena-remote"), "{options:?}");
+    let found = RemoteModel::new(options).expect("good options").complete(&request());
+    let detail = "answered `401 Unauthorized`: `wrong key [key]!`".to_owned();
+    assert_eq!(found, Err(ModelError::Unavailable(detail)));
+    let sent = requests.recv().expect("one request");
+    assert!(sent.to_lowercase().contains("authorization: bearer arena-remote\r\n"), "{sent}");
+}
+
+#[test]
+fn a_variable_without_a_key_is_named() {
+    let error = ApiKey::from_variable("ARENA_NO_SUCH_KEY").expect_err("not set");
+    assert_eq!(error.to_string(), "variable `ARENA_NO_SUCH_KEY` is not set");
 }
 
 #[test]
