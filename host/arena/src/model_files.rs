@@ -93,11 +93,12 @@ pub fn examine(path: &Path, origin: String) -> Result<(Manifest, Source), CliErr
     Ok((manifest, Source { origin, manifest_sha256, about: about(&weights) }))
 }
 
-/// Returns architecture, size and formats, such as `llama, 135M weights, Q4_1`.
+/// Returns architecture, size and the commonest format, such as `llama, 135M weights, Q4_1`.
 pub fn about(weights: &Weights) -> String {
-    let formats: Vec<String> = formats(weights).into_iter().map(|share| share.format).collect();
+    let formats = formats(weights);
+    let format = formats.first().map_or("", |share| share.format.as_str());
     let architecture = weights.config().architecture.name();
-    format!("{architecture}, {} weights, {}", rounded(weight_count(weights)), formats.join(" and "))
+    format!("{architecture}, {} weights, {format}", rounded(weight_count(weights)))
 }
 
 /// How many weights are stored in one way.
@@ -112,8 +113,7 @@ pub struct FormatShare {
     pub bytes: u64,
 }
 
-/// Returns the ways in which weights are stored, the one of most weights first. What makes up less
-/// than a hundredth, such as norms, is last all the same.
+/// Returns the ways in which weights are stored, the one of most weights first.
 pub fn formats(weights: &Weights) -> Vec<FormatShare> {
     let mut shares: BTreeMap<String, FormatShare> = BTreeMap::new();
     for tensor in weights.tensors() {

