@@ -18,10 +18,10 @@ pub(crate) fn excerpt(body: &[u8], key: Option<&ApiKey>) -> String {
         Some(ApiKey(secret)) => text.replace(secret.expose_secret(), "[key]"),
         None => text.into_owned(),
     };
-    let mut escaped: String = text.trim().chars().take(EXCERPT_CHARS_MAX).collect();
-    let is_cut = text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some();
-    escaped = escaped.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
-    if is_cut || body.len() > start.len() {
+    // Escaping makes a text up to ten times as long, so the cut comes after it.
+    let whole = text.trim().escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+    let mut escaped: String = whole.chars().take(EXCERPT_CHARS_MAX).collect();
+    if escaped.len() < whole.len() || body.len() > start.len() {
         escaped.push('…');
     }
     escaped

@@ -105,8 +105,10 @@ impl RemoteModel {
                 Err(error) => error.to_string(),
             },
             OpenAIError::JSONDeserialize(error, body) => {
+                // The error repeats values of the body, whole.
+                let why = excerpt(error.to_string().as_bytes(), key);
                 let shown = excerpt(body.as_bytes(), key);
-                format!("answered with what is no completion: {error}: `{shown}`")
+                format!("answered with what is no completion: {why}: `{shown}`")
             }
             other => other.to_string(),
         };
@@ -188,7 +190,10 @@ impl LanguageModel for RemoteModel {
             ServerKind::OpenAi | ServerKind::Vllm => None,
         };
         let completion = reply.completion(request, self.options.context_tokens, prompt_ids);
-        completion.map_err(ModelError::Unavailable)
+        completion.map_err(|detail| {
+            let key = self.options.api_key.as_ref();
+            ModelError::Unavailable(excerpt(detail.as_bytes(), key))
+        })
     }
 }
 

@@ -70,7 +70,8 @@ impl Reply {
     /// `prompt_ids` are the prompt's tokens, where the server was asked for them elsewhere.
     ///
     /// # Errors
-    /// What is wrong with it, for the operator.
+    /// What is wrong with it, for the operator, with values of the server's in it: to be cut and
+    /// escaped.
     pub(crate) fn completion(
         self,
         request: &Request,
@@ -93,10 +94,10 @@ impl Reply {
         let finish_reason = match finish_reason.as_str() {
             "stop" => FinishReason::Stop,
             "length" => FinishReason::Length,
-            other => return Err(format!("ended its reply for `{}`", other.escape_debug())),
+            other => return Err(format!("ended its reply for `{other}`")),
         };
         if let Some(stop) = request.stop.iter().find(|stop| text.contains(stop.as_str())) {
-            return Err(format!("went on after the stop text `{}`", stop.escape_debug()));
+            return Err(format!("went on after the stop text `{stop}`"));
         }
         let tokens = prompt_token_ids
             .or(prompt_ids)
@@ -209,7 +210,7 @@ mod tests {
             (|v| v["choices"][0]["finish_reason"] = json!(null), "replied without an end"),
             (
                 |v| v["choices"][0]["finish_reason"] = json!("tool\u{1b}calls"),
-                "ended its reply for `tool\\u{1b}calls`",
+                "ended its reply for `tool\u{1b}calls`",
             ),
             (
                 |v| v["choices"][0]["message"]["content"] = json!("ok END and more"),

@@ -301,9 +301,16 @@ fn what_is_no_completion_is_unavailable() {
         ("\"completion_tokens\":3", "\"completion_tokens\":3.5"),
         ("\"completion_tokens\":3", "\"completion_tokens\":4294967296"),
         ("\"prompt_tokens\":9", "\"prompt_tokens\":null"),
+        ("\"prompt_tokens\":9", &format!("\"prompt_tokens\":\"{}\"", "\u{9b}".repeat(9_000))),
     ] {
         check(vec![ok(&GOOD.replace(from, to))], no);
     }
+}
+
+#[test]
+fn an_end_that_nobody_asked_for_is_unavailable() {
+    let answer = GOOD.replace("\"stop\"", &format!("\"tool\\u001b{}\"", "x".repeat(9_000)));
+    check(vec![ok(&answer)], "ended its reply for `tool\\u{1b}xxx");
 }
 
 #[test]
