@@ -95,7 +95,8 @@ fn what_is_kept_is_what_was_said_to_be() {
                   {% set d = 'x' if true %}{% set ns = namespace(e=1, f=[2]) %}\
                   {% macro f(p, q=[1, 2]) -%}\n  {{ p }}{{ q | length }}{%- endmacro %}{{ f('p') }}\
                   {%- set ns.e = ns.e + ns.f[0] -%}\n{% set g %}{{ d * 1 }}{% endset %}\
-                  [{{ a }}{{ b | length }}{{ c.k }}{{ d }}{{ ns.e }}{{ none }}{{ true }}{{ tools is iterable }}]\
+                  [{{ a }}{{ b | length }}{{ c.k }}{{ d }}{{ ns.e }}\
+                  {{ none }}{{ true }}{{ tools is iterable }}]\
                   {{ messages[0].content }}";
     let source = source.replace("d * 1", "'z' * 2");
     let pieces = compile(&source).pieces(&[message("user", "Hi")], false).unwrap();
@@ -139,6 +140,16 @@ fn a_template_that_fails_says_why() {
     }
     let error = ChatTemplate::new(&"x".repeat(70_000), "", "").unwrap_err().to_string();
     assert!(error.contains("70000 bytes are more than 65536"), "{error}");
+}
+
+/// Macros `f0` to `f{count}`, each of which calls the next with a sum of so many of its argument,
+/// and a call of `f{first}`.
+fn macros_in_a_row(count: usize, width: usize, first: usize) -> String {
+    let sum = vec!["a"; width].join(" + ");
+    let one =
+        |n: usize| format!("{{% macro f{n}(a) %}}{{{{ f{}({sum}) }}}}{{% endmacro %}}", n + 1);
+    let last = format!("{{% macro f{count}(a) %}}{{{{ '' ~ a }}}}{{% endmacro %}}");
+    (0..count).map(one).collect::<String>() + &last + &format!("{{{{ f{first}(['x']) }}}}")
 }
 
 /// Programs that would take forever, or all memory there is.
@@ -196,21 +207,8 @@ fn bombs() -> Vec<(&'static str, String)> {
         ("raw", "{% raw %}{{ x }}{% endraw %}".into()),
         ("with", again("{% set a = ['x'] %}", "{% with a = a + a %}", "{{ '' ~ a }}")),
         ("targets in brackets", again("{% set a = ['x'] %}", "{% set ((a)) = a + a %}", "{{ a }}")),
-        ("macros in a row", {
-            let one = |n: usize| {
-                format!("{{% macro f{n}(a) %}}{{{{ f{}(a + a) }}}}{{% endmacro %}}", n + 1)
-            };
-            let last = "{% macro f90(a) %}{{ '' ~ a }}{% endmacro %}{{ f70(['x']) }}";
-            (0..90).map(one).collect::<String>() + last
-        }),
-        ("macros in a row, wide", {
-            let one = |n: usize| {
-                let wide = vec!["a"; 30].join(" + ");
-                format!("{{% macro f{n}(a) %}}{{{{ f{}({wide}) }}}}{{% endmacro %}}", n + 1)
-            };
-            let last = "{% macro f9(a) %}{{ '' ~ a }}{% endmacro %}{{ f0(['x' ]) }}";
-            (0..9).map(one).collect::<String>() + last
-        }),
+        ("macros in a row", macros_in_a_row(90, 2, 70)),
+        ("macros in a row, wide", macros_in_a_row(9, 30, 0)),
         ("autoescape", "{% autoescape 'json' %}{{ [1] }}{% endautoescape %}".into()),
         ("own check", "{% set a = __keep([1]) %}".into()),
     ]
