@@ -97,7 +97,8 @@ impl Allowance {
     /// Before the model is called, its count of the prompt is held against the input tokens that
     /// are left and against its context. A model that cannot count is taken to need a token for
     /// each byte and [`FRAME_TOKENS`] for each message, so its last prompts may be refused although
-    /// they would have fitted; where it reports more than was left even so, its reply is dropped.
+    /// they would have fitted. Where it reports more than that, or more than its context, it fails:
+    /// the server's fault is not the seat's.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -117,11 +118,13 @@ impl Allowance {
         request.max_tokens = request.max_tokens.min(left.output_tokens);
 
         // A prompt that fills the context leaves no room for a reply.
-        let input_max = left.input_tokens.min(model.info().context_tokens.saturating_sub(1));
+        let context = model.info().context_tokens;
+        let input_max = left.input_tokens.min(context.saturating_sub(1));
+        let bound = prompt_tokens_bound(&request);
         let counted = model.count_prompt(&request).map_err(refused)?;
         let fits = match counted {
             Some(count) => count <= input_max,
-            None => prompt_tokens_bound(&request) <= left.input_tokens,
+            None => bound <= left.input_tokens,
         };
         if !fits {
             return Err(Refusal::Prompt);
@@ -136,7 +139,15 @@ impl Allowance {
                 );
                 return Err(Refusal::Failed(detail));
             }
-            None if input_tokens > input_max => return Err(Refusal::Prompt),
+            // It was asked although it cannot count, since even the bound fits. More than that is
+            // no count of this prompt, and the seat must not pay for it.
+            None if input_tokens > input_max || input_tokens > bound => {
+                let detail = format!(
+                    "reported {input_tokens} tokens of a prompt that has at most {bound}, in a \
+                     context of {context}"
+                );
+                return Err(Refusal::Failed(detail));
+            }
             _ => {}
         }
         if clamped && completion.finish_reason == FinishReason::Length {

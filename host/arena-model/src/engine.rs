@@ -69,6 +69,16 @@ impl ModelParts {
     }
 }
 
+/// Renders the chat that agents begin with.
+fn check_template(parts: &ModelParts) -> Result<(), EngineError> {
+    let message = |role, content| ChatMessage { role, content };
+    let chat = [message("system", "You negotiate."), message("user", "What do you offer?")];
+    let refused = |detail: String| EngineError::Template(detail);
+    let pieces = parts.chat_template.pieces(&chat, true).map_err(|e| refused(e.to_string()))?;
+    let tokens = parts.tokenizer.encode_pieces(&pieces, &[&[], &[]]);
+    tokens.map(drop).map_err(|error| refused(error.to_string()))
+}
+
 /// How an engine is run. Only `name`, `context_tokens` and `adapter` can change a reply.
 pub struct EngineOptions {
     /// The name that requests ask for.
@@ -145,6 +155,7 @@ impl Engine {
         }
         check_option("slots", slots, 1, SLOTS_MAX)?;
         check_option("step-tokens", step_tokens, slots + BLOCK_TOKENS, BATCH_ROWS_MAX - SLOTS_MAX)?;
+        check_template(&parts)?;
         let blocks = executor.block_count();
         let needed = (context_tokens as usize).div_ceil(BLOCK_TOKENS) + 1;
         if blocks < needed {

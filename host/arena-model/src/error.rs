@@ -50,6 +50,8 @@ pub enum EngineError {
         /// Tokens of the tokenizer that end a turn.
         ends: usize,
     },
+    /// No chat can be rendered: every request would be refused, which is nobody's move.
+    Template(String),
     /// The thread cannot be started.
     Thread(std::io::Error),
     /// The engine has failed before.
@@ -75,6 +77,9 @@ impl fmt::Display for EngineError {
                 f,
                 "tokenizer has {words} tokens of which {ends} end a turn, model has {rows} logits"
             ),
+            EngineError::Template(detail) => {
+                write!(f, "the chat template cannot render a plain chat: {detail}")
+            }
             EngineError::Thread(error) => write!(f, "cannot start the engine's thread: {error}"),
             EngineError::Failed(detail) => write!(f, "engine has failed: {detail}"),
         }

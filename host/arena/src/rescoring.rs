@@ -6,10 +6,11 @@
 //!
 //! Not here: judging scores (`arena_audit::rescore`) and computing them (`arena_model`).
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_audit::rescore::{Rescoring, Scores, Statement};
+use arena_audit::rescore::{RescoreError, Rescoring, Scores, Statement};
 use arena_audit::sample::Sample;
 use arena_audit::{Audit, Finding, Step, Verdict};
 use arena_core::announcement::{Announcement, ModelEntry};
@@ -18,6 +19,7 @@ use arena_core::config::{ModelConfig, ModelSource, TournamentConfig};
 use arena_core::entry::TournamentId;
 use arena_core::hexadecimal::hex;
 use arena_core::seat::{SampledToken, Sampling};
+use arena_llm::model::ModelError;
 use arena_log::checkpoint::Head;
 use arena_log::reader::{Access, LogReader};
 use arena_model::engine::{Engine, ScoreRequest};
@@ -84,7 +86,13 @@ pub fn run(log: &Path, audit: &Audit, args: &AuditArgs) -> Result<Rescored, CliE
     };
     let mut subjects = subjects(args, announcement, &config)?;
     let scored = Pass { log, head, tournament, sample: &sample, match_count };
-    let matches = scored.score(&mut subjects)?;
+    let matches = match scored.score(&mut subjects)? {
+        Ok(matches) => matches,
+        Err(finding) => {
+            let failed = Verdict::Failed { findings: vec![finding], finding_count: 1 };
+            return Ok(Rescored { step: step(failed), document: Value::Null });
+        }
+    };
     Ok(Rescored {
         step: step(verdict(&subjects, matches)),
         document: to_json(&subjects, announcement, matches),
@@ -177,11 +185,12 @@ fn open(
         let hint = Some("it is another model than the one that was announced".to_owned());
         return Err(CliError::Input(Complaint { failed, facts, hint }));
     }
+    // A server may have announced more than these weights were made for.
+    let context_max = u32::try_from(weights.config().context_tokens).unwrap_or(u32::MAX);
+    let context_tokens = announced.context_tokens.min(context_max);
     drop(weights);
-    let config = WeightsConfig {
-        context_tokens: Some(announced.context_tokens),
-        ..engines::weights_at(path)
-    };
+    let config =
+        WeightsConfig { context_tokens: Some(context_tokens), ..engines::weights_at(path) };
     let computing = Computing::new(None, None);
     let loaded =
         engines::weights(&announced.name, &config, &|path| PathBuf::from(path), &computing, None)?;
@@ -198,10 +207,11 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Scores the calls of the chosen matches, and returns how many matches that were.
-    fn score(&self, subjects: &mut [Subject]) -> Result<u64, CliError> {
+    /// Scores the calls of the chosen matches, and returns how many matches that were, or the first
+    /// call that no model can have answered.
+    fn score(&self, subjects: &mut [Subject]) -> Result<Result<u64, Finding>, CliError> {
         if subjects.iter().all(|subject| subject.engine.is_err()) {
-            return Ok(0);
+            return Ok(Ok(0));
         }
         let mut reader = LogReader::open(self.log, Access::Public)
             .map_err(|error| reading::complain(self.log, &error))?;
@@ -214,26 +224,40 @@ impl Pass<'_> {
             let record = read.map_err(|fact| {
                 reading::complain(self.log, &format!("entry {}: {fact}", task.entry_index))
             })?;
-            for Subject { engine, rescoring, .. } in subjects.iter_mut() {
+            for Subject { name, engine, rescoring } in subjects.iter_mut() {
                 let Ok(engine) = engine else { continue };
-                let score = |prompt: &[u32], output: &[u32]| score(engine, prompt, output);
-                rescoring.add(&record, &score).map_err(|error| {
-                    let failed = format!("cannot score entry {} again", task.entry_index);
-                    CliError::Infrastructure(Complaint::new(failed, error))
-                })?;
+                // Tokens that the model does not have, or more than its context holds, are the
+                // log's mistake and not this machine's.
+                let refused = Cell::new(false);
+                let score =
+                    |prompt: &[u32], output: &[u32]| score(engine, prompt, output, &refused);
+                let Err(error) = rescoring.add(&record, &score) else { continue };
+                if refused.get() || matches!(error, RescoreError::Prompt { .. }) {
+                    let what = format!("a reply of `{name}`");
+                    let finding = Finding::new(what, error, "one that the model can have written");
+                    return Ok(Err(finding.at(task.entry_index)));
+                }
+                let failed = format!("cannot score entry {} again", task.entry_index);
+                return Err(CliError::Infrastructure(Complaint::new(failed, error)));
             }
             done += 1;
             advance.show(done, total);
         }
         match chosen.failure.take() {
             Some(failure) => Err(failure),
-            None => Ok(done),
+            None => Ok(Ok(done)),
         }
     }
 }
 
-/// Scores a reply under the model's own distribution: temperature 1, nothing cut.
-fn score(engine: &Engine, prompt: &[u32], output: &[u32]) -> Result<Vec<SampledToken>, String> {
+/// Scores a reply under the model's own distribution: temperature 1, nothing cut. Sets `refused`
+/// where the tokens cannot be the model's.
+fn score(
+    engine: &Engine,
+    prompt: &[u32],
+    output: &[u32],
+    refused: &Cell<bool>,
+) -> Result<Vec<SampledToken>, String> {
     if output.is_empty() {
         return Ok(Vec::new());
     }
@@ -243,7 +267,10 @@ fn score(engine: &Engine, prompt: &[u32], output: &[u32]) -> Result<Vec<SampledT
         sampling: Sampling { temperature_milli: 1_000, ..Sampling::GREEDY },
         grammar: None,
     };
-    engine.score(&request).map_err(|error| error.to_string())
+    engine.score(&request).map_err(|error| {
+        refused.set(matches!(error, ModelError::InvalidInput(_)));
+        error.to_string()
+    })
 }
 
 fn step(verdict: Verdict) -> Step {
