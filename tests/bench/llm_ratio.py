@@ -14,8 +14,10 @@ import sys
 import urllib.request
 
 THREADS = 2
+# Runs of a load within a round, of which the best counts: as many as `arena model bench` makes.
+RUNS = 3
 # Prompt tokens, reply tokens, dialogues at once. The first is the load for prefill.
-LOADS = [(512, 8, 1), (128, 64, 1), (128, 64, 16), (128, 64, 64)]
+LOADS = [(512, 8, 1), (128, 64, 1), (64, 32, 16), (64, 32, 64)]
 # What arena aims at: kind, dialogues, ratio.
 TARGETS = [("prefill", 1, 0.8), ("decode", 1, 0.6), ("decode", 16, 1.0), ("decode", 64, 1.5)]
 
@@ -25,7 +27,8 @@ def fetch(filename, path):
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     project = filename.rsplit("-", 1)[0].replace("_", "-")
     accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
-    with urllib.request.urlopen(urllib.request.Request(f"{index}/{project}/", headers=accept)) as page:
+    page = urllib.request.Request(f"{index}/{project}/", headers=accept)
+    with urllib.request.urlopen(page) as page:
         files = json.load(page)["files"]
     url = next(entry["url"] for entry in files if entry["filename"] == filename)
     with urllib.request.urlopen(url) as answer:
@@ -51,9 +54,11 @@ def peak_of(command):
 
 def measure_peer(args, prompt, reply, dialogues):
     command = [args.peer, model_file(), args.backends]
-    out, peak = peak_of(command + [str(n) for n in (THREADS, prompt, reply, dialogues)])
-    line = json.loads(out)
-    return {"prefill": line["prefill"], "decode": line["decode"], "peak_mib": peak}
+    runs = [dialogues] * RUNS
+    out, peak = peak_of(command + [str(n) for n in [THREADS, prompt, reply, *runs]])
+    lines = [json.loads(line) for line in out.splitlines()]
+    best = lambda kind: max(line[kind] for line in lines)
+    return {"prefill": best("prefill"), "decode": best("decode"), "peak_mib": peak}
 
 
 def measure_arena(args, prompt, reply, dialogues):
@@ -70,7 +75,7 @@ def main():
     parser.add_argument("--arena")
     parser.add_argument("--peer")
     parser.add_argument("--backends")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--fetch", nargs=2)
     args = parser.parse_args()
@@ -79,7 +84,10 @@ def main():
     rows = []
     for prompt, reply, dialogues in LOADS:
         load = (prompt, reply, dialogues)
-        rounds = [(measure_arena(args, *load), measure_peer(args, *load)) for _ in range(args.rounds)]
+        print(f"measuring {dialogues} dialogues", file=sys.stderr)
+        rounds = []
+        for _ in range(args.rounds):
+            rounds.append((measure_arena(args, *load), measure_peer(args, *load)))
         best = lambda side, key: max(both[side][key] for both in rounds)
         row = {"prompt": prompt, "reply": reply, "dialogues": dialogues}
         for kind in ("prefill", "decode"):
@@ -92,13 +100,14 @@ def main():
     if args.json:
         return print(json.dumps({"threads": THREADS, "rounds": args.rounds, "loads": rows}, indent=2))
     print(f"SmolLM2-135M Q4_1, {THREADS} threads, tokens per second, best of {args.rounds} rounds")
-    print("prompt reply dialogues  kind     arena  llama.cpp  ratio  target  peak MiB (arena, llama.cpp)")
+    print("prompt reply dialogues  kind     arena  llama.cpp  ratio  target  peak MiB (both)")
     for number, row in enumerate(rows):
         kind = "prefill" if number == 0 else "decode"
         target = next(t for k, n, t in TARGETS if (k, n) == (kind, row["dialogues"]))
         rates, peak = row[kind], row["peak_mib"]
         print(f"{row['prompt']:>6} {row['reply']:>5} {row['dialogues']:>9}  {kind:<7}"
-              f"{rates['arena']:>7.0f} {rates['llama.cpp']:>10.0f} {rates['ratio']:>6.2f} {target:>7.1f}"
+              f"{rates['arena']:>7.0f} {rates['llama.cpp']:>10.0f} {rates['ratio']:>6.2f}"
+              f" {target:>7.1f}"
               f"  {peak['arena']:>8.0f} {peak['llama.cpp']:>6.0f}")
 
 
