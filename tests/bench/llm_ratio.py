@@ -98,7 +98,8 @@ def main():
         row["peak_mib"] = {"arena": best(0, "peak_mib"), "llama.cpp": best(1, "peak_mib")}
         rows.append(row)
     if args.json:
-        return print(json.dumps({"threads": THREADS, "rounds": args.rounds, "loads": rows}, indent=2))
+        document = {"threads": THREADS, "rounds": args.rounds, "loads": rows}
+        return print(json.dumps(document, indent=2))
     print(f"SmolLM2-135M Q4_1, {THREADS} threads, tokens per second, best of {args.rounds} rounds")
     print("prompt reply dialogues  kind     arena  llama.cpp  ratio  target  peak MiB (both)")
     for number, row in enumerate(rows):

