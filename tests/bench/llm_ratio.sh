@@ -31,7 +31,7 @@ cc -O3 -march=native -Wall -Wextra -I "$folder/include" tests/bench/llm_llamacpp
     -o "$folder/llm_llamacpp" "$bins/libllama.v0.5.0.so" "$bins/libggml.v0.5.0.so" \
     "$bins/libggml-base.so" -Wl,-rpath,"$PWD/$bins"
 cargo build --quiet --package arena
-target/debug/arena model pull smollm2
+target/debug/arena model pull smollm2 >&2
 
 exec python3 tests/bench/llm_ratio.py --arena target/debug/arena \
     --peer "$folder/llm_llamacpp" --backends "$bins" "$@"
