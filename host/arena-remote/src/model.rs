@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use arena_core::config::models::ServerKind;
 use arena_llm::model::{Completion, LanguageModel, ModelError, ModelInfo};
 use arena_llm::request::Request;
 use async_openai::Client;
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::endpoint::Endpoint;
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, Failure};
-use crate::options::{RemoteError, RemoteOptions, ServerKind};
+use crate::options::{RemoteError, RemoteOptions};
 use crate::reply::Reply;
 use crate::{llama_server, wire};
 

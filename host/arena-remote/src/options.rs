@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use arena_core::config::models::ServerKind;
 use secrecy::SecretString;
 
 /// Most further attempts of a request that failed.
@@ -47,33 +48,6 @@ pub struct RemoteOptions {
     /// Tokens of a prompt and its reply together, as the server is configured; at most
     /// [`CONTEXT_TOKENS_MAX`].
     pub context_tokens: u32,
-}
-
-/// Which fields beyond OpenAI's a server takes and gives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServerKind {
-    /// None: no top-k, min-p and grammar, at most four stop texts, no token ids.
-    #[default]
-    OpenAi,
-    /// vLLM: everything. A grammar needs a server whose structured outputs are `guidance`'s.
-    Vllm,
-    /// llama.cpp's `llama-server`: everything. A grammar needs a build with `LLAMA_LLGUIDANCE`.
-    LlamaServer,
-}
-
-impl ServerKind {
-    /// Every kind, in the order in which they are listed.
-    pub const ALL: [ServerKind; 3] =
-        [ServerKind::OpenAi, ServerKind::Vllm, ServerKind::LlamaServer];
-
-    /// Returns the name that files use.
-    pub fn name(self) -> &'static str {
-        match self {
-            ServerKind::OpenAi => "openai",
-            ServerKind::Vllm => "vllm",
-            ServerKind::LlamaServer => "llama-server",
-        }
-    }
 }
 
 /// A secret that a server is shown. `Debug` does not tell it.

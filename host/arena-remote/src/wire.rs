@@ -1,13 +1,12 @@
 //! What a server is sent.
 
+use arena_core::config::models::ServerKind;
 use arena_llm::model::ModelError;
 use arena_llm::request::{CallKey, Message, Request};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use arena_core::seat::TOP_TOKENS_MAX;
-
-use crate::options::ServerKind;
 
 /// Most stop texts that OpenAI's protocol allows.
 const OPENAI_STOPS_MAX: usize = 4;

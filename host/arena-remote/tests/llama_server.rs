@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use arena_core::config::models::ServerKind;
 use arena_core::seat::Sampling;
 use arena_llm::model::{FinishReason, LanguageModel, ModelError};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_remote::model::RemoteModel;
-use arena_remote::options::{RemoteOptions, ServerKind};
+use arena_remote::options::RemoteOptions;
 
 const QUESTION: &str = "What is the capital of France?";
 

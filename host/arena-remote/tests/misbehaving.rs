@@ -7,11 +7,12 @@ use std::num::NonZeroU32;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use arena_core::config::models::ServerKind;
 use arena_core::seat::Sampling;
 use arena_llm::model::{Completion, LanguageModel, ModelError};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_remote::model::RemoteModel;
-use arena_remote::options::{ApiKey, RemoteOptions, ServerKind};
+use arena_remote::options::{ApiKey, RemoteOptions};
 
 /// Longest request that a server of these tests reads.
 const REQUEST_BYTES_MAX: usize = 1 << 20;

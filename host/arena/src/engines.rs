@@ -229,7 +229,7 @@ fn server(name: &str, config: &RemoteConfig) -> Result<Answering, CliError> {
         name: name.to_owned(),
         base_url: config.url.clone(),
         remote_model: config.remote_model.clone(),
-        server: kind(config.server),
+        server: config.server,
         api_key,
         timeout: Duration::from_secs(config.timeout_seconds.into()),
         retries: config.retries,
@@ -247,15 +247,6 @@ fn server(name: &str, config: &RemoteConfig) -> Result<Answering, CliError> {
         ));
     }
     Ok(Answering { model: Arc::new(model), slots: config.concurrency as usize, engine: None })
-}
-
-fn kind(kind: ServerKind) -> arena_remote::options::ServerKind {
-    use arena_remote::options::ServerKind as Remote;
-    match kind {
-        ServerKind::OpenAi => Remote::OpenAi,
-        ServerKind::Vllm => Remote::Vllm,
-        ServerKind::LlamaServer => Remote::LlamaServer,
-    }
 }
 
 /// Starts an engine for a command that asks one model. `slots` is how many dialogues go on at once.

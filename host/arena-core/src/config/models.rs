@@ -148,12 +148,14 @@ pub struct RemoteConfig {
 /// Which fields beyond OpenAI's a server takes and gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerKind {
-    /// None, so that replies are recorded without their tokens.
+    /// None: no top-k, min-p and grammar, at most four stop texts, and replies are recorded
+    /// without their tokens.
     #[default]
     OpenAi,
-    /// Those of vLLM.
+    /// vLLM's: everything. A grammar needs a server whose structured outputs are `guidance`'s.
     Vllm,
-    /// Those of llama.cpp's `llama-server`.
+    /// Those of llama.cpp's `llama-server`: everything. A grammar needs a build with
+    /// `LLAMA_LLGUIDANCE`.
     LlamaServer,
 }
 
