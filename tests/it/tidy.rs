@@ -27,6 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("arena-sandbox", &["arena-core", "arena-llm"]),
     ("arena-runner", &["arena-core", "arena-log"]),
     ("arena-audit", &["arena-core", "arena-log"]),
+    ("arena-train", &["arena-core", "arena-llm", "arena-model", "arena-weights"]),
     (
         "arena",
         &[
@@ -40,6 +41,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "arena-remote",
             "arena-runner",
             "arena-sandbox",
+            "arena-train",
             "arena-weights",
         ],
     ),

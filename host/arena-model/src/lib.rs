@@ -20,6 +20,7 @@ pub mod sampler;
 mod text;
 mod vocabulary;
 pub mod executor;
+pub mod learner;
 pub mod cpu;
 pub mod statistics;
 pub mod error;

@@ -1,0 +1,8 @@
+//! Reinforcement learning with verifiable rewards over arena's records.
+//!
+//! Rewards, advantages, losses and phases are pure functions of records and numbers, so that
+//! whoever holds a run's logs computes what was learned from. The model's gradients come from an
+//! [`arena_model::learner::Learner`].
+//!
+//! Not here: playing (`arena-runner`, joined in `arena`), arithmetic of models (`arena-model`),
+//! screens.
