@@ -1,4 +1,5 @@
-//! Errors of a tournament file: where, which key, what, and what to do.
+//! Errors of a tournament file, or of another that is read as strictly: where, which key, what,
+//! and what to do.
 
 use std::fmt;
 use std::ops::Range;
@@ -40,25 +41,30 @@ impl std::error::Error for ConfigError {}
 
 /// A mistake at a place of the text, before that place has a line and a key.
 #[derive(Debug)]
-pub(super) struct Mistake {
-    pub(super) span: Range<usize>,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub struct Mistake {
+    /// The place, in bytes.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
     /// The key, where the place alone would suggest another one.
-    pub(super) key: Option<&'static str>,
+    pub key: Option<&'static str>,
 }
 
 impl Mistake {
-    pub(super) fn at(span: Range<usize>, message: String) -> Mistake {
+    /// Returns a mistake without a hint.
+    pub fn at(span: Range<usize>, message: String) -> Mistake {
         Mistake { span, message, hint: None, key: None }
     }
 
-    pub(super) fn hint(self, hint: String) -> Mistake {
+    /// Adds what would be right.
+    pub fn hint(self, hint: String) -> Mistake {
         Mistake { hint: Some(hint), ..self }
     }
 
     /// Rewrites what the TOML reader says in the words of this program.
-    pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> Mistake {
+    pub fn from_toml(error: &toml::de::Error, text: &str) -> Mistake {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().lines().next().unwrap_or_default();
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
@@ -108,7 +114,7 @@ impl Mistake {
     }
 
     /// Gives the mistake its line, column and key.
-    pub(super) fn locate(self, text: &str) -> ConfigError {
+    pub fn locate(self, text: &str) -> ConfigError {
         let offset = text.floor_char_boundary(self.span.start);
         let before = &text[..offset];
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -150,7 +156,7 @@ const LISTED_WORDS_MAX: usize = 16;
 const PREFIX_BYTES_MIN: usize = 3;
 
 /// Suggests the known word nearest to the one found, or lists them all.
-pub(super) fn suggestion(found: &str, known: &[&str]) -> String {
+pub fn suggestion(found: &str, known: &[&str]) -> String {
     let begun = |word: &&&str| found.len() >= PREFIX_BYTES_MIN && word.starts_with(found);
     if let Some(word) = known.iter().find(begun) {
         return format!("did you mean `{word}`?");

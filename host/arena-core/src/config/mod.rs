@@ -11,7 +11,7 @@ mod check;
 mod check_agents;
 mod check_catalog;
 mod check_models;
-mod error;
+pub mod error;
 pub mod limits;
 pub mod models;
 mod parse;
