@@ -18,10 +18,12 @@ use reqwest::{Response, StatusCode};
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use crate::excerpt::BODY_BYTES_MIN;
 use crate::options::BACKOFF_STEP_MAX;
 
 /// Most bytes that are read of an answer that is not a success.
 const REFUSAL_BYTES_MAX: usize = 16 << 10;
+const _: () = assert!(REFUSAL_BYTES_MAX >= BODY_BYTES_MIN, "no piece of a key is shown");
 
 /// Sends the request of one call until it is answered, or is not going to be.
 #[derive(Clone)]

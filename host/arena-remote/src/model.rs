@@ -103,7 +103,7 @@ impl RemoteModel {
         let detail = match error {
             OpenAIError::Boxed(error) => match error.downcast::<Failure>() {
                 Ok(failure) => return self.failed(&failure, request),
-                Err(error) => error.to_string(),
+                Err(error) => excerpt(error.to_string().as_bytes(), key),
             },
             OpenAIError::JSONDeserialize(error, body) => {
                 // The error repeats values of the body, whole.
@@ -111,7 +111,7 @@ impl RemoteModel {
                 let shown = excerpt(body.as_bytes(), key);
                 format!("answered with what is no completion: {why}: `{shown}`")
             }
-            other => other.to_string(),
+            other => excerpt(other.to_string().as_bytes(), key),
         };
         ModelError::Unavailable(detail)
     }
