@@ -20,6 +20,7 @@ pub mod envelope;
 pub mod entry;
 pub mod announcement;
 pub mod transcript;
+pub mod ledger;
 pub mod submission;
 pub mod dialogue;
 pub mod draws;
