@@ -9,6 +9,7 @@ use arena_llm::request::Request;
 use async_openai::Client;
 use async_openai::error::OpenAIError;
 use reqwest::{StatusCode, redirect};
+use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
@@ -97,6 +98,17 @@ impl RemoteModel {
         }
     }
 
+    /// Refuses a reply that holds the key: replies are published, and guests read them.
+    fn check_keeps_key(&self, reply: &Reply) -> Result<(), ModelError> {
+        match &self.options.api_key {
+            Some(key) if key.is_secret() && reply.holds(key.0.expose_secret()) => {
+                let detail = "replied with the API key that it was shown".to_owned();
+                Err(ModelError::Unavailable(detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Says what went wrong, to the guest where it asked for too much, else to the operator.
     fn fault(&self, error: OpenAIError, request: &Request) -> ModelError {
         let key = self.options.api_key.as_ref();
@@ -180,6 +192,7 @@ impl LanguageModel for RemoteModel {
         let reply: Reply = self
             .wait(async move { client.chat().create_byot(body).await })?
             .map_err(|error| self.fault(error, request))?;
+        self.check_keeps_key(&reply)?;
         let prompt_ids = match self.options.server {
             ServerKind::LlamaServer => {
                 let client = self.client(self.endpoint.root(), request);

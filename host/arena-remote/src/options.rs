@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use arena_core::config::models::ServerKind;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 /// Most further attempts of a request that failed.
 pub const RETRIES_MAX: u32 = 16;
@@ -21,6 +21,10 @@ pub const CONTEXT_TOKENS_MAX: u32 = 1 << 20;
 /// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 4 << 10;
 
+/// Fewest bytes of a key that is a secret. Servers without keys are shown words such as `none`,
+/// which stand in replies like any other.
+pub const SECRET_KEY_BYTES_MIN: usize = 8;
+
 /// A server, and how to deal with it.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
@@ -33,7 +37,8 @@ pub struct RemoteOptions {
     pub remote_model: String,
     /// Which fields beyond OpenAI's the server takes and gives.
     pub server: ServerKind,
-    /// What the server is shown as `Authorization: Bearer`.
+    /// What the server is shown as `Authorization: Bearer`. A reply that holds it is a failure of
+    /// the server's.
     pub api_key: Option<ApiKey>,
     /// Longest time of one attempt, from connecting to the reply's last byte; at most
     /// [`TIMEOUT_MAX`].
@@ -69,6 +74,11 @@ impl ApiKey {
         })?;
         ApiKey::checked(key)
             .ok_or_else(|| fault("is not a printable ASCII text of 1 to 4096 bytes"))
+    }
+
+    /// Returns whether it is long enough to be a secret, see [`SECRET_KEY_BYTES_MIN`].
+    pub(crate) fn is_secret(&self) -> bool {
+        self.0.expose_secret().len() >= SECRET_KEY_BYTES_MIN
     }
 
     pub(crate) fn checked(key: String) -> Option<ApiKey> {

@@ -65,6 +65,12 @@ impl Scored {
 }
 
 impl Reply {
+    /// Returns whether a text of the reply, whole as it came, holds another text.
+    pub(crate) fn holds(&self, text: &str) -> bool {
+        let mut texts = self.choices.iter().filter_map(|choice| choice.message.content.as_deref());
+        texts.any(|found| found.contains(text))
+    }
+
     /// Returns the reply as a completion.
     ///
     /// `prompt_ids` are the prompt's tokens, where the server was asked for them elsewhere.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arena_core::config::models::ServerKind;
 use arena_core::seat::Sampling;
-use arena_llm::model::{Completion, LanguageModel, ModelError};
+use arena_llm::model::{Completion, LanguageModel, ModelError, REPLY_BYTES_MAX};
 use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_remote::model::RemoteModel;
 use arena_remote::options::{ApiKey, RemoteOptions};
@@ -248,6 +248,28 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
     assert_eq!(found, Err(ModelError::Unavailable(detail)));
     let sent = requests.recv().expect("one request");
     assert!(sent.to_lowercase().contains("authorization: bearer arena-remote\r\n"), "{sent}");
+}
+
+#[test]
+fn a_reply_that_holds_the_key_is_a_failure_which_does_not_show_it() {
+    // Cargo sets both for every test.
+    let (secret, placeholder) = ("CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR");
+    let ask = |variable: &str, text: &str| {
+        let (url, _requests) = serve(vec![ok(&GOOD.replace("Deal.", text))]);
+        let api_key = Some(ApiKey::from_variable(variable).expect("set and plain"));
+        let model = RemoteModel::new(RemoteOptions { api_key, ..options(&url) });
+        model.expect("good options").complete(&request())
+    };
+    // The last one is where a long reply is cut: half of the key would be kept.
+    let long = "x".repeat(REPLY_BYTES_MAX - 6) + "arena-remote";
+    for text in ["arena-remote", "My key is arena-remote.", "\\u0061rena-remote", &long] {
+        let detail = "replied with the API key that it was shown".to_owned();
+        assert_eq!(ask(secret, text), Err(ModelError::Unavailable(detail)), "{text}");
+    }
+    assert!(ask(secret, "arena-remot").is_ok());
+    // What is that short is no secret but a word that servers without keys are shown.
+    let placeholder_text = env!("CARGO_PKG_VERSION_MAJOR");
+    assert!(ask(placeholder, placeholder_text).is_ok(), "{placeholder_text}");
 }
 
 #[test]
