@@ -3,10 +3,12 @@
 //! It needs `tests/parity/install.sh` (the server) and `arena model pull smollm2` (the model), and
 //! says so where it finds them missing.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use arena_core::config::models::ServerKind;
@@ -16,6 +18,10 @@ use arena_llm::request::{CallKey, ChatRole, Message, Request};
 use arena_remote::model::RemoteModel;
 use arena_remote::options::RemoteOptions;
 
+/// Longest time that the server may take to load its model and say its address.
+const START_MAX: Duration = Duration::from_secs(120);
+/// Longest address, in bytes.
+const ADDRESS_BYTES_MAX: u64 = 256;
 const QUESTION: &str = "What is the capital of France?";
 
 struct Server {
@@ -58,7 +64,7 @@ fn start() -> Option<Server> {
         skipped("no model to serve: run `arena model pull smollm2`");
         return None;
     };
-    let mut process = Command::new(python)
+    let process = Command::new(python)
         .arg(root().join("tests/parity/serve.py"))
         .arg(file)
         .stdin(Stdio::piped())
@@ -66,13 +72,34 @@ fn start() -> Option<Server> {
         .stderr(Stdio::null())
         .spawn()
         .expect("python can be started");
-    let stdout = process.stdout.take().expect("piped");
-    let mut address = String::new();
-    BufReader::new(stdout).read_line(&mut address).expect("the server writes its address");
-    let address = address.trim().to_owned();
-    let server = Server { process, address };
+    // From here on it is ended with the test, also where it never speaks.
+    let mut server = Server { process, address: String::new() };
+    let stdout = server.process.stdout.take().expect("piped");
+    server.address = match first_line(stdout, START_MAX) {
+        Ok(line) => line,
+        Err(why) => panic!("the server of models did not start: {why}"),
+    };
     assert!(server.address.starts_with("http://127.0.0.1:"), "{:?}", server.address);
     Some(server)
+}
+
+/// Returns the first line of what a process writes, if it comes in time.
+fn first_line(output: impl Read + Send + 'static, wait: Duration) -> Result<String, String> {
+    let (sender, receiver) = channel();
+    // It ends with the process at the latest, for its output is closed then.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(output.take(ADDRESS_BYTES_MAX)).read_line(&mut line);
+        // Nobody receives what comes too late.
+        let _ = sender.send(read.map(|_| line));
+    });
+    match receiver.recv_timeout(wait) {
+        Ok(Ok(line)) if line.ends_with('\n') => Ok(line.trim().to_owned()),
+        Ok(Ok(line)) => Err(format!("its output ended with `{line}`, within its first line")),
+        Ok(Err(error)) => Err(format!("its output cannot be read: {error}")),
+        Err(RecvTimeoutError::Timeout) => Err(format!("it wrote no line within {wait:?}")),
+        Err(RecvTimeoutError::Disconnected) => Err("its output could not be waited for".to_owned()),
+    }
 }
 
 fn model(server: &Server, kind: ServerKind) -> RemoteModel {
@@ -177,6 +204,48 @@ fn a_conversation_that_is_too_long_is_the_callers(server: &Server) {
     assert_eq!(found, Err(ModelError::InvalidInput(detail)));
 }
 
+fn two_calls_at_once_are_answered_each_with_its_own(server: &Server) {
+    let model = model(server, ServerKind::LlamaServer);
+    let start = Barrier::new(2);
+    let ask = |place: usize| {
+        let texts = ["What is a lamp?", "Tell me at length what bicycles are good for."];
+        // The grammars leave one text to each, so that mixed up replies are told apart.
+        let replies = ["[BUY] $10.50", "[SELL] $99.00 and not a cent less"];
+        let grammar = Some(format!("start: \"{}\"", replies[place]));
+        let bound = Request { grammar, max_tokens: 40, ..request(texts[place]) };
+        start.wait();
+        let bound = model.complete(&bound);
+        start.wait();
+        let free = model.complete(&request(texts[place]));
+        // Only now may one of them panic: the other would wait for it.
+        let (bound, free) = (bound.expect("a completion"), free.expect("a completion"));
+        assert_eq!(bound.text, replies[place]);
+        let tokens = free.tokens.expect("with tokens");
+        assert_eq!(free.input_tokens, bound.input_tokens, "the prompt is the same one");
+        tokens.prompt
+    };
+    let [first, second] = std::thread::scope(|scope| {
+        [0, 1].map(|place| scope.spawn(move || ask(place))).map(|call| call.join())
+    });
+    let (first, second) = (first.expect("no panic"), second.expect("no panic"));
+    assert!(first.len() < second.len(), "{first:?} is of the shorter text, {second:?}");
+}
+
+#[test]
+fn a_process_that_does_not_say_its_address_is_told_by_what_it_did() {
+    let brief = Duration::from_millis(1);
+    let long = Duration::from_secs(60);
+    let (silent, silence) = std::io::pipe().expect("a pipe");
+    assert_eq!(first_line(silent, brief), Err("it wrote no line within 1ms".to_owned()));
+    drop(silence);
+    let said = |text: &'static str| first_line(text.as_bytes(), long);
+    assert_eq!(said("http://a\nmore"), Ok("http://a".to_owned()));
+    for (text, shown) in [("", ""), ("http://", "http://")] {
+        let why = format!("its output ended with `{shown}`, within its first line");
+        assert_eq!(said(text), Err(why));
+    }
+}
+
 #[test]
 fn a_real_server_answers_as_the_seam_asks() {
     let Some(server) = start() else { return };
@@ -185,4 +254,5 @@ fn a_real_server_answers_as_the_seam_asks() {
     stop_texts_and_lengths_end_a_reply(&server);
     a_grammar_binds_the_reply(&server);
     a_conversation_that_is_too_long_is_the_callers(&server);
+    two_calls_at_once_are_answered_each_with_its_own(&server);
 }
