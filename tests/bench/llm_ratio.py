@@ -17,7 +17,8 @@ THREADS = 2
 # Runs of a load within a round, of which the best counts: as many as `arena model bench` makes.
 RUNS = 3
 # Prompt tokens, reply tokens, dialogues at once. The first is the load for prefill.
-LOADS = [(512, 8, 1), (1024, 8, 1), (128, 64, 1), (1024, 64, 1), (64, 32, 16), (512, 32, 16), (64, 32, 64)]
+LOADS = [(512, 8, 1), (1024, 8, 1), (128, 64, 1), (1024, 64, 1), (64, 32, 16), (512, 32, 16),
+         (64, 32, 64)]
 # What arena aims at: kind, dialogues, ratio.
 TARGETS = [("prefill", 1, 0.8), ("decode", 1, 0.6), ("decode", 16, 1.0), ("decode", 64, 1.5)]
 
