@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use arena_core::envelope::EnvelopeError;
+use arena_core::ledger::LedgerError;
 use arena_log::error::LogError;
 
 use crate::event::Voiding;
@@ -86,6 +87,27 @@ pub enum RunError {
     },
     /// A thread could not be started.
     Thread(io::Error),
+    /// The folder's ledger is of another training run.
+    LedgerDiffers {
+        /// The first field that differs.
+        field: &'static str,
+        /// What the ledger says.
+        found: String,
+        /// What this run would say.
+        wanted: String,
+    },
+    /// An entry of a ledger, or what it binds, is whole, but not what this program writes.
+    LedgerEntry {
+        /// The entry, counted from 0.
+        entry_index: u64,
+        /// What is wrong with it.
+        source: LedgerError,
+    },
+    /// A step was to follow on a ledger's close.
+    LedgerClosed {
+        /// How many steps there are.
+        step_count: u32,
+    },
 }
 
 impl fmt::Display for RunError {
@@ -125,6 +147,16 @@ impl fmt::Display for RunError {
                 write!(f, "a worker panicked on pair {pair_index}: {message}")
             }
             RunError::Thread(error) => write!(f, "cannot start a worker thread: {error}"),
+            RunError::LedgerDiffers { field, found, wanted } => write!(
+                f,
+                "the ledger is of another run: its `{field}` is `{found}`, now it is `{wanted}`"
+            ),
+            RunError::LedgerEntry { entry_index, source } => {
+                write!(f, "entry {entry_index} of the ledger: {source}")
+            }
+            RunError::LedgerClosed { step_count } => {
+                write!(f, "the ledger is closed after `{step_count}` steps")
+            }
         }
     }
 }
@@ -133,6 +165,9 @@ impl RunError {
     /// Returns what the person at the terminal can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            RunError::LedgerDiffers { .. } => {
+                Some("choose another folder, or run the experiment as it was")
+            }
             RunError::AnnouncementDiffers { .. } => {
                 Some("choose another folder with `--out`, or run the tournament as it was")
             }
@@ -158,7 +193,8 @@ impl RunError {
             RunError::Entry { .. }
             | RunError::Transcript { .. }
             | RunError::Disagrees { .. }
-            | RunError::Misplaced { .. } => {
+            | RunError::Misplaced { .. }
+            | RunError::LedgerEntry { .. } => {
                 Some("nothing was changed; restore the log from a copy, or choose another `--out`")
             }
             RunError::Log(
@@ -218,6 +254,7 @@ impl std::error::Error for RunError {
             RunError::Log(error) => Some(error),
             RunError::Entry { source, .. } | RunError::Transcript { source, .. } => Some(source),
             RunError::Thread(error) => Some(error),
+            RunError::LedgerEntry { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -20,6 +20,7 @@ mod opening;
 mod resume;
 mod worker;
 pub mod reexecution;
+pub mod ledger;
 
 use std::num::NonZeroUsize;
 use std::path::Path;

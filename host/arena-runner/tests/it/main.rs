@@ -5,6 +5,7 @@ mod faults;
 mod failures;
 mod forge;
 mod hagglers;
+mod ledgers;
 mod order;
 mod refusals;
 mod replays;
