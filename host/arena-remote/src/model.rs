@@ -109,6 +109,31 @@ impl RemoteModel {
         }
     }
 
+    fn ask(&self, request: &Request) -> Result<Completion, ModelError> {
+        self.check(request)?;
+        let body = wire::body(request, self.options.server, &self.options.remote_model)?;
+        let client = self.client(self.endpoint.clone(), request);
+        let reply: Reply = self
+            .wait(async move { client.chat().create_byot(body).await })?
+            .map_err(|error| self.fault(error, request))?;
+        self.check_keeps_key(&reply)?;
+        let prompt_ids = match self.options.server {
+            ServerKind::LlamaServer => {
+                let client = self.client(self.endpoint.root(), request);
+                let messages = request.messages.clone();
+                let found =
+                    self.wait(async move { llama_server::prompt_ids(&client, &messages).await })?;
+                Some(found.map_err(|error| self.fault(error, request))?)
+            }
+            ServerKind::OpenAi | ServerKind::Vllm => None,
+        };
+        let completion = reply.completion(request, self.options.context_tokens, prompt_ids);
+        completion.map_err(|detail| {
+            let key = self.options.api_key.as_ref();
+            ModelError::Unavailable(excerpt(detail.as_bytes(), key))
+        })
+    }
+
     /// Says what went wrong, to the guest where it asked for too much, else to the operator.
     fn fault(&self, error: OpenAIError, request: &Request) -> ModelError {
         let key = self.options.api_key.as_ref();
@@ -185,28 +210,15 @@ impl LanguageModel for RemoteModel {
         Ok(None)
     }
 
+    /// Says of every failure which server had it: a run may ask several.
     fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
-        self.check(request)?;
-        let body = wire::body(request, self.options.server, &self.options.remote_model)?;
-        let client = self.client(self.endpoint.clone(), request);
-        let reply: Reply = self
-            .wait(async move { client.chat().create_byot(body).await })?
-            .map_err(|error| self.fault(error, request))?;
-        self.check_keeps_key(&reply)?;
-        let prompt_ids = match self.options.server {
-            ServerKind::LlamaServer => {
-                let client = self.client(self.endpoint.root(), request);
-                let messages = request.messages.clone();
-                let found =
-                    self.wait(async move { llama_server::prompt_ids(&client, &messages).await })?;
-                Some(found.map_err(|error| self.fault(error, request))?)
+        self.ask(request).map_err(|error| match error {
+            ModelError::Unavailable(detail) => {
+                let RemoteOptions { base_url, api_key, .. } = &self.options;
+                let address = excerpt(base_url.as_bytes(), api_key.as_ref());
+                ModelError::Unavailable(format!("`{address}`: {detail}"))
             }
-            ServerKind::OpenAi | ServerKind::Vllm => None,
-        };
-        let completion = reply.completion(request, self.options.context_tokens, prompt_ids);
-        completion.map_err(|detail| {
-            let key = self.options.api_key.as_ref();
-            ModelError::Unavailable(excerpt(detail.as_bytes(), key))
+            refused => refused,
         })
     }
 }

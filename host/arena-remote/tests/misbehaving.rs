@@ -128,7 +128,21 @@ fn ask(
     let mut options = options(&url);
     change(&mut options);
     let model = RemoteModel::new(options).expect("good options");
-    (model.complete(&request()), requests)
+    (without_address(model.complete(&request()), &url), requests)
+}
+
+/// Checks that a failure begins with the server's address, and takes it away.
+fn without_address(
+    found: Result<Completion, ModelError>,
+    url: &str,
+) -> Result<Completion, ModelError> {
+    found.map_err(|error| match error {
+        ModelError::Unavailable(detail) => {
+            let rest = detail.strip_prefix(&format!("`{url}`: "));
+            ModelError::Unavailable(rest.unwrap_or_else(|| panic!("{detail}")).to_owned())
+        }
+        refused => refused,
+    })
 }
 
 /// Asks a server that fails, and compares how the detail begins.
@@ -244,6 +258,7 @@ fn a_key_is_shown_to_the_server_and_to_nobody_else() {
     let options = RemoteOptions { api_key, ..options(&url) };
     assert!(!format!("{options:?}").contains("arena-remote"), "{options:?}");
     let found = RemoteModel::new(options).expect("good options").complete(&request());
+    let found = without_address(found, &url);
     let detail = "answered `401 Unauthorized`: `wrong key [key]!`".to_owned();
     assert_eq!(found, Err(ModelError::Unavailable(detail)));
     let sent = requests.recv().expect("one request");
@@ -258,7 +273,7 @@ fn a_reply_that_holds_the_key_is_a_failure_which_does_not_show_it() {
         let (url, _requests) = serve(vec![ok(&GOOD.replace("Deal.", text))]);
         let api_key = Some(ApiKey::from_variable(variable).expect("set and plain"));
         let model = RemoteModel::new(RemoteOptions { api_key, ..options(&url) });
-        model.expect("good options").complete(&request())
+        without_address(model.expect("good options").complete(&request()), &url)
     };
     // The last one is where a long reply is cut: half of the key would be kept.
     let long = "x".repeat(REPLY_BYTES_MAX - 6) + "arena-remote";
