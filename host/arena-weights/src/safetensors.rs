@@ -1,4 +1,4 @@
-//! Reads the header of a safetensors file.
+//! Reads safetensors files: a header, or all of a small file.
 //!
 //! Source: huggingface/safetensors, README, "Format": eight bytes of length, a JSON object of
 //! dtype, shape and place by name, then the bytes of all tensors.
@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use arena_kernels::format::Format;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::error::{WeightsError, shown};
 use crate::files::ModelFile;
+use crate::tensor::Tensor;
 
 /// The longest header.
 pub const HEADER_BYTES_MAX: u64 = 16 << 20;
@@ -32,6 +34,25 @@ pub(crate) struct Entry {
     /// From the start of the file.
     pub offset: u64,
     pub len: u64,
+}
+
+/// Reads all tensors of a file of at most `bytes_max` bytes, by name.
+///
+/// # Errors
+/// [`WeightsError`] names the file, and the tensor or place.
+pub fn tensors(path: &Path, bytes_max: u64) -> Result<BTreeMap<String, Tensor>, WeightsError> {
+    let file = ModelFile::open(path)?;
+    if file.size > bytes_max {
+        let (place, value) = ("length in bytes".to_owned(), file.size);
+        return Err(WeightsError::Limit { path: path.into(), place, value, most: bytes_max });
+    }
+    let entries = read(&file)?;
+    let mut tensors = BTreeMap::new();
+    for (name, Entry { format, shape, offset, len }) in entries {
+        let bytes = file.read(offset, len, &format!("tensor `{}`", shown(&name)))?;
+        tensors.insert(name.clone(), Tensor { name, format, shape, bytes });
+    }
+    Ok(tensors)
 }
 
 /// Reads and checks the header of a file: its tensors by name.

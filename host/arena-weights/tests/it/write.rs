@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use arena_kernels::format::Format;
+use arena_weights::safetensors;
 use arena_weights::tensor::Tensor;
 use arena_weights::weights::Weights;
 use arena_weights::write;
@@ -75,4 +76,18 @@ fn safetensors_take_whole_numbers_of_bytes_a_weight_only() {
     let error = write::safetensors(&[tensor], &path).unwrap_err().to_string();
     assert!(error.contains("tensor `x`: `Q8_0` is not supported"), "{error}");
     assert!(!path.exists());
+}
+
+#[test]
+fn written_safetensors_are_read_again_within_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let bytes = [1.5f32, -0.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let tensor = Tensor { name: "x".into(), format: Format::F32, shape: vec![2], bytes };
+    write::safetensors(std::slice::from_ref(&tensor), &path).unwrap();
+    let read = safetensors::tensors(&path, 1_000).unwrap();
+    assert_eq!(read.len(), 1);
+    assert!(read["x"].bytes == tensor.bytes && read["x"].shape == tensor.shape);
+    let error = safetensors::tensors(&path, 10).unwrap_err().to_string();
+    assert!(error.contains("length in bytes"), "{error}");
 }
