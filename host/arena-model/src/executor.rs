@@ -128,6 +128,13 @@ pub enum ExecutorError {
         /// What does not fit.
         detail: String,
     },
+    /// A sequence that is to be learnt from does not fit the model.
+    Sequence {
+        /// Which of the batch, from 0.
+        index: usize,
+        /// What does not fit.
+        detail: String,
+    },
     /// The device failed.
     Device(String),
 }
@@ -144,6 +151,7 @@ impl fmt::Display for ExecutorError {
             ExecutorError::Adapter { tensor, detail } => {
                 write!(f, "adapter of `{tensor}`: {detail}")
             }
+            ExecutorError::Sequence { index, detail } => write!(f, "sequence {index}: {detail}"),
             ExecutorError::Device(detail) => write!(f, "device failed: {detail}"),
         }
     }
