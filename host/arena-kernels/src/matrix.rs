@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::KernelsError;
 use crate::format::Format;
 use crate::lines::{LINE, Lines};
-use crate::multiply::{Inputs, Panels};
+use crate::multiply::{Inputs, Panels, SLAB_COLUMNS};
 use crate::pack::{BLOCK, PANEL_ROWS, pack_row, panel_bytes, unpack};
 use crate::shared::SharedMut;
 use crate::simd;
@@ -27,6 +27,47 @@ const CHUNK_ROWS_MIN: usize = 64;
 const ITEMS_PER_THREAD: usize = 8;
 /// Panels that one thread takes at once where there are many.
 const ITEM_PANELS_MAX: usize = 8;
+/// Bytes of a weight that is f32.
+const F32_BYTES: usize = size_of::<f32>();
+
+/// Most inputs of a product that is [`Sums::Added`]: its sums are never put down in between.
+pub const ADDED_COLUMNS_MAX: usize = SLAB_COLUMNS;
+
+/// Where the rows of inputs, or of outputs, lie in a slice: row `m` begins at
+/// `first + m * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Where row 0 begins.
+    pub first: usize,
+    /// From one row to the next.
+    pub stride: usize,
+}
+
+impl Rows {
+    /// Returns rows of `width` elements that follow each other.
+    pub fn dense(width: usize) -> Rows {
+        Rows { first: 0, stride: width }
+    }
+
+    /// Checks that `count` rows of `width` elements lie in a slice and do not overlap.
+    pub(crate) fn check(self, count: usize, width: usize, len: usize) {
+        assert!(self.stride >= width, "rows of {width} elements every {}", self.stride);
+        let end = self.first + count.saturating_sub(1) * self.stride + width;
+        assert!(count == 0 || end <= len, "{count} rows of {width}, {self:?}, in {len} elements");
+    }
+}
+
+/// What becomes of outputs that are there before a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// They are overwritten: sums begin with 0.0.
+    Fresh,
+    /// Sums begin with them.
+    Continued,
+    /// Sums begin with 0.0 and are added to them, rounded once more. For at most
+    /// [`ADDED_COLUMNS_MAX`] inputs.
+    Added,
+}
 
 /// A matrix of weights `[rows, columns]`: `rows` outputs of `columns` inputs each.
 pub struct Matrix {
@@ -52,29 +93,39 @@ impl Part {
         columns: usize,
         bytes: &[u8],
     ) -> Result<Part, KernelsError> {
-        let Some(row_bytes) = format.row_bytes(columns) else {
-            return Err(KernelsError::Columns { format, columns });
-        };
-        let size = KernelsError::Size { rows, columns };
-        if rows == 0 || columns == 0 {
-            return Err(size);
-        }
+        let mut part = Part::empty(format, start, rows, columns)?;
+        let row_bytes = format.row_bytes(columns).expect("an empty part was made");
         if row_bytes.checked_mul(rows) != Some(bytes.len()) {
             return Err(KernelsError::Bytes { format, rows, columns, bytes: bytes.len() });
         }
-        let Some(panel_bytes) = panel_bytes(format, columns) else { return Err(size) };
-        let count = rows.div_ceil(PANEL_ROWS);
-        let Some(total) = panel_bytes.checked_mul(count) else { return Err(size) };
-        assert!(panel_bytes.is_multiple_of(LINE), "a panel has whole lines");
-        let mut part =
-            Part { format, rows: start..start + rows, panel_bytes, panels: Lines::new(total) };
-        let panels = part.panels.bytes_mut().chunks_exact_mut(panel_bytes);
+        let panels = part.panels.bytes_mut().chunks_exact_mut(part.panel_bytes);
         for (panel, rows) in panels.zip(bytes.chunks(PANEL_ROWS * row_bytes)) {
             for (lane, row) in rows.chunks_exact(row_bytes).enumerate() {
                 pack_row(format, row, lane, panel);
             }
         }
         Ok(part)
+    }
+
+    /// Returns a part of zeros.
+    fn empty(
+        format: Format,
+        start: usize,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Part, KernelsError> {
+        if format.row_bytes(columns).is_none() {
+            return Err(KernelsError::Columns { format, columns });
+        }
+        let size = KernelsError::Size { rows, columns };
+        if rows == 0 || columns == 0 {
+            return Err(size);
+        }
+        let Some(panel_bytes) = panel_bytes(format, columns) else { return Err(size) };
+        let count = rows.div_ceil(PANEL_ROWS);
+        let Some(total) = panel_bytes.checked_mul(count) else { return Err(size) };
+        assert!(panel_bytes.is_multiple_of(LINE), "a panel has whole lines");
+        Ok(Part { format, rows: start..start + rows, panel_bytes, panels: Lines::new(total) })
     }
 
     /// Returns the bytes of panel `index`.
@@ -104,6 +155,56 @@ impl Matrix {
             return Err(KernelsError::Size { rows: start, columns });
         }
         Ok(Matrix { rows: start, columns, parts: packed })
+    }
+
+    /// Packs weights that are f32, `[rows, columns]` each, one below the other.
+    ///
+    /// # Errors
+    /// As [`Matrix::new`].
+    pub fn of_f32(parts: &[&[f32]], columns: usize) -> Result<Matrix, KernelsError> {
+        let mut packed = Vec::with_capacity(parts.len());
+        let mut start = 0;
+        for values in parts {
+            let rows = values.len() / columns.max(1);
+            let mut part = Part::empty(Format::F32, start, rows, columns)?;
+            let bytes = size_of_val::<[f32]>(values);
+            if rows * columns != values.len() {
+                return Err(KernelsError::Bytes { format: Format::F32, rows, columns, bytes });
+            }
+            let panels = part.panels.bytes_mut().chunks_exact_mut(part.panel_bytes);
+            for (panel, rows) in panels.zip(values.chunks(PANEL_ROWS * columns)) {
+                for (lane, row) in rows.chunks_exact(columns).enumerate() {
+                    put_lane(panel, lane, row);
+                }
+            }
+            packed.push(part);
+            start += rows;
+        }
+        if start == 0 {
+            return Err(KernelsError::Size { rows: start, columns });
+        }
+        Ok(Matrix { rows: start, columns, parts: packed })
+    }
+
+    /// Returns the transpose, its weights as f32.
+    ///
+    /// # Errors
+    /// It is larger than can be addressed.
+    pub fn transposed(&self) -> Result<Matrix, KernelsError> {
+        let mut part = Part::empty(Format::F32, 0, self.columns, self.rows)?;
+        let mut row = vec![0.0; self.columns];
+        let panel_bytes = part.panel_bytes;
+        for column in 0..self.rows {
+            self.row(column, &mut row);
+            let panels = part.panels.bytes_mut().chunks_exact_mut(panel_bytes);
+            for (panel, weights) in panels.zip(row.chunks(PANEL_ROWS)) {
+                let lanes = panel[column * PANEL_ROWS * F32_BYTES..].chunks_exact_mut(F32_BYTES);
+                for (lane, weight) in lanes.zip(weights) {
+                    lane.copy_from_slice(&weight.to_le_bytes());
+                }
+            }
+        }
+        Ok(Matrix { rows: self.columns, columns: self.rows, parts: vec![part] })
     }
 
     /// Returns the number of outputs.
@@ -145,38 +246,61 @@ impl Matrix {
         let m = x.len() / self.columns;
         assert!(x.len() == m * self.columns, "{} inputs of {}", x.len(), self.columns);
         assert!(y.len() == m * self.rows, "{} outputs, {m} rows of {}", y.len(), self.rows);
+        let (from, to) = (Rows::dense(self.columns), Rows::dense(self.rows));
+        self.multiply_rows(context, m, (x, from), (y, to), Sums::Fresh);
+    }
+
+    /// Multiplies `m` rows of inputs that lie anywhere in a slice, as [`Matrix::multiply`] does.
+    ///
+    /// # Panics
+    /// If the rows do not lie in their slices, or are too long for their kind of sums.
+    pub fn multiply_rows(
+        &self,
+        context: &Context,
+        m: usize,
+        (x, x_rows): (&[f32], Rows),
+        (y, y_rows): (&mut [f32], Rows),
+        sums: Sums,
+    ) {
+        x_rows.check(m, self.columns, x.len());
+        y_rows.check(m, self.rows, y.len());
+        let is_short = self.columns <= ADDED_COLUMNS_MAX;
+        assert!(sums != Sums::Added || is_short, "{} inputs to add", self.columns);
         if m == 0 {
             return;
         }
         let division = Division::new(self, m, context);
-        let y = SharedMut::new(y);
+        let job = Job { x, x_rows, y: SharedMut::new(y), y_rows, sums };
         context.run(division.items(), &|item| {
             let piece = division.piece(self, item);
-            let twin = |_| self.multiply_plainly(&piece, x, y);
-            simd::run(context.isa(), self.panels(&piece, x, y), twin);
+            let twin = |_| self.multiply_plainly(&piece, &job);
+            simd::run(context.isa(), self.panels(&piece, &job), twin);
         });
     }
 
-    fn panels(&self, piece: &Piece, x: &[f32], y: SharedMut) -> Panels {
+    fn panels(&self, piece: &Piece, job: &Job) -> Panels {
         let part = &self.parts[piece.part];
         let first = piece.panels.start * PANEL_ROWS;
         let count = piece.panels.len() * part.panel_bytes;
         let panels = &part.panels.bytes()[piece.panels.start * part.panel_bytes..][..count];
-        let x = &x[piece.inputs.start * self.columns..piece.inputs.end * self.columns];
+        let x = &job.x[job.x_rows.first + piece.inputs.start * job.x_rows.stride..];
+        let y = job.y_rows.first + piece.inputs.start * job.y_rows.stride;
         Panels {
             format: part.format,
             panel: panels.as_ptr(),
             panel_bytes: part.panel_bytes,
             outputs: (part.rows.len() - first).min(piece.panels.len() * PANEL_ROWS),
             columns: self.columns,
-            inputs: Inputs { x: x.as_ptr(), stride: self.columns, rows: piece.inputs.len() },
-            y: y.at(piece.inputs.start * self.rows + part.rows.start + first),
-            y_stride: self.rows,
+            inputs: Inputs { x: x.as_ptr(), stride: job.x_rows.stride, rows: piece.inputs.len() },
+            y: job.y.at(y + part.rows.start + first),
+            y_stride: job.y_rows.stride,
+            begins: job.sums != Sums::Continued,
+            adds: job.sums == Sums::Added,
         }
     }
 
     /// The twin of the tiles: the same sums, one panel and one row after the other.
-    fn multiply_plainly(&self, piece: &Piece, x: &[f32], y: SharedMut) {
+    fn multiply_plainly(&self, piece: &Piece, job: &Job) {
         let part = &self.parts[piece.part];
         let mut slab = vec![0.0; self.columns * PANEL_ROWS];
         let mut weights = [0.0; BLOCK];
@@ -193,18 +317,40 @@ impl Matrix {
                 }
             }
             for row in piece.inputs.clone() {
-                let x = &x[row * self.columns..][..self.columns];
+                let x = &job.x[job.x_rows.first + row * job.x_rows.stride..][..self.columns];
+                let at = job.y_rows.first + row * job.y_rows.stride + part.rows.start + first;
+                // SAFETY: pieces are different columns or rows of `y`, which outlives the region.
+                let y = unsafe { job.y.elements(at, outputs) };
                 let mut sums = [0.0_f32; PANEL_ROWS];
+                if job.sums == Sums::Continued {
+                    sums[..outputs].copy_from_slice(y);
+                }
                 for (x, weights) in x.iter().zip(slab.chunks_exact(PANEL_ROWS)) {
                     for (sum, weight) in sums.iter_mut().zip(weights) {
                         *sum = weight.mul_add(*x, *sum);
                     }
                 }
-                let at = row * self.rows + part.rows.start + first;
-                // SAFETY: pieces are different columns or rows of `y`, which outlives the region.
-                unsafe { y.elements(at, outputs) }.copy_from_slice(&sums[..outputs]);
+                for (y, sum) in y.iter_mut().zip(sums) {
+                    *y = if job.sums == Sums::Added { *y + sum } else { sum };
+                }
             }
         }
+    }
+}
+
+/// Inputs and outputs of a product.
+struct Job<'a> {
+    x: &'a [f32],
+    x_rows: Rows,
+    y: SharedMut,
+    y_rows: Rows,
+    sums: Sums,
+}
+
+/// Writes one row of f32 to lane `lane` of a panel.
+fn put_lane(panel: &mut [u8], lane: usize, row: &[f32]) {
+    for (column, weight) in panel.chunks_exact_mut(PANEL_ROWS * F32_BYTES).zip(row) {
+        column[lane * F32_BYTES..][..F32_BYTES].copy_from_slice(&weight.to_le_bytes());
     }
 }
 

@@ -21,7 +21,7 @@ use crate::simd::{Kernel, Simd};
 
 /// Columns of a slab, which takes 64 KiB: it stays in a second-level cache, and what a tile does
 /// once is little beside what it does for so many columns.
-const SLAB_COLUMNS: usize = 512;
+pub(crate) const SLAB_COLUMNS: usize = 512;
 const _: () = assert!(SLAB_COLUMNS.is_multiple_of(BLOCK), "a slab has whole blocks");
 
 /// Rows of inputs up to which weights are dequantised in registers.
@@ -47,6 +47,10 @@ pub(crate) struct Panels {
     /// Row 0 of the outputs, at the first output of the panels.
     pub y: *mut f32,
     pub y_stride: usize,
+    /// Whether sums begin with 0.0, or with the outputs that are there.
+    pub begins: bool,
+    /// Whether sums are added to the outputs that are there.
+    pub adds: bool,
 }
 
 /// Rows of inputs.
@@ -96,7 +100,7 @@ struct Span {
 unsafe fn multiply_panels<S: Simd, W: Weights>(panels: &Panels) {
     let few = if W::ARE_F32 { S::FEW_TILE_ROWS_MAX } else { FEW_ROWS_MAX };
     if panels.inputs.rows <= few {
-        let span = Span { first_block: 0, columns: panels.columns, begins: true };
+        let span = Span { first_block: 0, columns: panels.columns, begins: panels.begins };
         for rows in even_runs(panels.inputs.rows, S::FEW_TILE_ROWS_MAX) {
             tiles_of_panels::<S, W>(&panels.of_rows(rows), span);
         }
@@ -130,7 +134,8 @@ unsafe fn multiply_by_slabs<S: Simd, W: Weights>(panel: &Panels) {
     let mut start = 0;
     while start < panel.columns {
         let columns = (panel.columns - start).min(SLAB_COLUMNS);
-        let span = Span { first_block: start / BLOCK, columns, begins: start == 0 };
+        let begins = panel.begins && start == 0;
+        let span = Span { first_block: start / BLOCK, columns, begins };
         let weights = if W::ARE_F32 {
             panel.panel.wrapping_add(size_of::<f32>() * start * PANEL_ROWS)
         } else {
@@ -185,6 +190,7 @@ fn tile_at(panels: &Panels, span: Span, at: usize) -> TileOf {
         inputs: panels.inputs,
         y: panels.y.wrapping_add(at),
         y_stride: panels.y_stride,
+        adds: panels.adds,
     }
 }
 
@@ -199,6 +205,7 @@ pub(crate) struct TileOf {
     inputs: Inputs,
     y: *mut f32,
     y_stride: usize,
+    adds: bool,
 }
 
 /// A tile of `R` rows and `V` vectors.
@@ -249,6 +256,15 @@ impl<W: Weights, const R: usize, const V: usize> Kernel for Tile<W, R, V> {
             for column in 0..span.columns % BLOCK {
                 let w = W::weights::<S, V, false>(&cursor, 0, column);
                 add_products::<S, R, V>(&mut sums, w, x.wrapping_add(column), inputs.stride);
+            }
+        }
+        if self.of.adds {
+            let mut before = [[S::splat(0.0); V]; R];
+            self.load::<S>(&mut before);
+            for (sums, before) in sums.iter_mut().zip(before) {
+                for (sum, before) in sums.iter_mut().zip(before) {
+                    *sum = S::add(before, *sum);
+                }
             }
         }
         self.store::<S>(&sums);

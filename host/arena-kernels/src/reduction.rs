@@ -152,7 +152,7 @@ pub(crate) fn sum_of_exp_from(mut partials: [f32; PARTIALS], x: &[f32], max: f32
 }
 
 #[inline(always)]
-fn tree(mut partials: [f32; PARTIALS]) -> f32 {
+pub(crate) fn tree(mut partials: [f32; PARTIALS]) -> f32 {
     let mut width = PARTIALS / 2;
     while width > 0 {
         for i in 0..width {

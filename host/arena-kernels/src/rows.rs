@@ -38,7 +38,7 @@ pub(crate) unsafe fn exp<S: Simd>(x: S::Floats) -> S::Floats {
 /// Sums what `each` makes of the whole vectors of `len` elements, and returns the partial sums and
 /// how many elements were taken. `each` gets a partial sum and an index.
 #[inline(always)]
-unsafe fn partial_sums<S: Simd>(
+pub(crate) unsafe fn partial_sums<S: Simd>(
     len: usize,
     mut each: impl FnMut(S::Floats, usize) -> S::Floats,
 ) -> ([f32; PARTIALS], usize) {

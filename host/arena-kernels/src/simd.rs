@@ -70,7 +70,7 @@ pub(crate) trait Simd: Copy {
 
     /// Runs a tile of attention of `pairs` queries and four vectors, where the registers hold it.
     unsafe fn wide_pairs<T: PairTile>(pairs: usize, tile: T);
-    /// Runs a tile of attention of `pairs` queries and two vectors.
+    /// Runs a tile of `pairs` queries, or rows, and two vectors, up to [`Simd::TILE_ROWS_MAX`].
     unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T);
 
     unsafe fn splat(x: f32) -> Self::Floats;

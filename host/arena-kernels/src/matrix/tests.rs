@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::KernelsError;
 use crate::format::{Format, dequantise};
 use crate::isa::Isa;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Rows, Sums};
 
 /// Numbers that are the same in every run: xorshift64*, Vigna 2016.
 struct Numbers(u64);
@@ -207,4 +207,54 @@ fn inputs_that_are_no_whole_rows_panic() {
 fn outputs_that_do_not_fit_panic() {
     let matrix = Matrix::new(&[(Format::F32, 1, &[0; 8])], 2).expect("sound");
     matrix.multiply(&context(1, Isa::best()), &[0.0; 4], &mut [0.0; 1]);
+}
+
+#[test]
+fn rows_may_lie_anywhere_and_sums_go_on_or_are_added() {
+    let mut numbers = Numbers(7);
+    let (rows, columns) = (45, 40);
+    let weights = numbers.floats(rows * columns);
+    let matrix = Matrix::of_f32(&[&weights[..9 * columns], &weights[9 * columns..]], columns);
+    let matrix = matrix.expect("sound");
+    let from = Rows { first: 3, stride: columns + 5 };
+    let to = Rows { first: 2, stride: rows + 1 };
+    for m in [1, 4, 20] {
+        let x = numbers.floats(from.first + m * from.stride);
+        let before = numbers.floats(to.first + m * to.stride);
+        for sums in [Sums::Fresh, Sums::Continued, Sums::Added] {
+            let mut expected = before.clone();
+            for (row, n) in (0..m).flat_map(|row| (0..rows).map(move |n| (row, n))) {
+                let y = &mut expected[to.first + row * to.stride + n];
+                let start = if sums == Sums::Continued { *y } else { 0.0 };
+                let x = &x[from.first + row * from.stride..][..columns];
+                let pairs = x.iter().zip(&weights[n * columns..]);
+                let sum = pairs.fold(start, |s, (x, w)| w.mul_add(*x, s));
+                *y = if sums == Sums::Added { *y + sum } else { sum };
+            }
+            for isa in Isa::available() {
+                let mut y = before.clone();
+                let context = context(2, isa);
+                matrix.multiply_rows(&context, m, (&x, from), (&mut y, to), sums);
+                assert!(bits(&y) == bits(&expected), "{sums:?}, {m} rows, {}", isa.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transpose_has_the_same_weights() {
+    for (format, columns) in [(Format::Q4_1, 64), (Format::F32, 37), (Format::F16, 5)] {
+        let bytes = Numbers(3).weights(format, 70, columns);
+        let matrix = Matrix::new(&[(format, 70, &bytes)], columns).expect("sound");
+        let across = matrix.transposed().expect("small");
+        assert_eq!((across.rows(), across.columns()), (columns, 70));
+        let (mut row, mut column) = (vec![0.0; columns], vec![0.0; 70]);
+        for c in 0..columns {
+            across.row(c, &mut column);
+            for (r, weight) in column.iter().enumerate() {
+                matrix.row(r, &mut row);
+                assert_eq!(row[c].to_bits(), weight.to_bits(), "{format:?} {r} {c}");
+            }
+        }
+    }
 }

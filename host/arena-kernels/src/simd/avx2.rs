@@ -54,7 +54,7 @@ impl Simd for Avx2 {
 
     #[inline]
     unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T) {
-        pairs_tile!(Self, 2, pairs, tile, [4 5 6])
+        pairs_tile!(Self, 2, pairs, tile, [1 2 3 4 5 6])
     }
 
     #[inline(always)]

@@ -54,7 +54,7 @@ impl Simd for Avx512 {
 
     #[inline]
     unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T) {
-        pairs_tile!(Self, 2, pairs, tile, [7 8 9 10 11 12])
+        pairs_tile!(Self, 2, pairs, tile, [1 2 3 4 5 6 7 8 9 10 11 12])
     }
 
     #[inline(always)]

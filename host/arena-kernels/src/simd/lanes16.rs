@@ -72,7 +72,7 @@ impl Simd for Lanes16 {
         pairs_tile!(Self, 4, pairs, tile, [1 2 3 4 5 6])
     }
     unsafe fn narrow_pairs<T: PairTile>(pairs: usize, tile: T) {
-        pairs_tile!(Self, 2, pairs, tile, [7 8 9 10 11 12])
+        pairs_tile!(Self, 2, pairs, tile, [1 2 3 4 5 6 7 8 9 10 11 12])
     }
     #[inline(always)]
     unsafe fn splat(x: f32) -> Floats {
