@@ -121,6 +121,13 @@ impl fmt::Display for RescoreError {
 
 impl std::error::Error for RescoreError {}
 
+/// What came of one match's calls of a model, by the seats' roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchScores {
+    agents: [u16; 2],
+    of_roles: [Scores; 2],
+}
+
 /// The comparison of one model's calls, of each agent and of all together.
 #[derive(Clone, Debug)]
 pub struct Rescoring {
@@ -136,28 +143,36 @@ impl Rescoring {
         Rescoring { model: model.to_owned(), agents, all: Scores::default() }
     }
 
-    /// Scores a match's calls of the model again and adds what came out.
+    /// Scores a match's calls of the model again. Several matches may be scored at once.
     ///
     /// # Errors
-    /// See [`RescoreError`]. What the match would have added is not added then.
-    ///
-    /// # Panics
-    /// If the record names an agent beyond the number of agents.
-    pub fn add(&mut self, record: &MatchRecord, score: &Scorer<'_>) -> Result<(), RescoreError> {
-        let mut found = [Scores::default(), Scores::default()];
+    /// See [`RescoreError`].
+    pub fn score(
+        &self,
+        record: &MatchRecord,
+        score: &Scorer<'_>,
+    ) -> Result<MatchScores, RescoreError> {
+        let mut of_roles = [Scores::default(), Scores::default()];
         for role in Role::BOTH {
             let calls = &record.usage[role.index()].model_calls;
             let of_model = |(_, call): &(usize, &ModelCall)| call.model == self.model;
             for (call_index, _) in calls.iter().enumerate().filter(of_model) {
                 let prompt = || RescoreError::Prompt { role, call_index };
-                add_call(&mut found[role.index()], calls, call_index, score, prompt)?;
+                add_call(&mut of_roles[role.index()], calls, call_index, score, prompt)?;
             }
         }
-        for (agent, scores) in record.agents.iter().zip(&found) {
+        Ok(MatchScores { agents: record.agents, of_roles })
+    }
+
+    /// Adds what came of a match. All orders come to the same.
+    ///
+    /// # Panics
+    /// If the match's record names an agent beyond the number of agents.
+    pub fn add(&mut self, found: &MatchScores) {
+        for (agent, scores) in found.agents.iter().zip(&found.of_roles) {
             self.agents[usize::from(*agent)].merge(scores);
             self.all.merge(scores);
         }
-        Ok(())
     }
 
     /// Returns what was compared, by the agents' places in the announcement.

@@ -6,31 +6,26 @@
 //!
 //! Not here: judging scores (`arena_audit::rescore`) and computing them (`arena_model`).
 
-use std::cell::Cell;
+mod pass;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_audit::rescore::{RescoreError, Rescoring, Scores, Statement};
+use arena_audit::rescore::{Rescoring, Scores, Statement};
 use arena_audit::sample::Sample;
 use arena_audit::{Audit, Finding, Step, Verdict};
 use arena_core::announcement::{Announcement, ModelEntry};
 use arena_core::config::models::{WeightsConfig, WeightsSource};
 use arena_core::config::{ModelConfig, ModelSource, TournamentConfig};
-use arena_core::entry::TournamentId;
 use arena_core::hexadecimal::hex;
-use arena_core::seat::{SampledToken, Sampling};
-use arena_llm::model::ModelError;
-use arena_log::checkpoint::Head;
-use arena_log::reader::{Access, LogReader};
-use arena_model::engine::{Engine, ScoreRequest};
+use arena_model::engine::Engine;
 use serde_json::{Value, json};
 
-use crate::advance::Advance;
 use crate::cli::audit::AuditArgs;
 use crate::engines::{self, Computing};
 use crate::error::{CliError, Complaint};
-use crate::reexecution::{Chosen, size};
 use crate::render::transcript::{count, thousands};
+use crate::rescoring::pass::Pass;
 use crate::{model_files, reading, secrets};
 
 /// The step.
@@ -195,82 +190,6 @@ fn open(
     let loaded =
         engines::weights(&announced.name, &config, &|path| PathBuf::from(path), &computing, None)?;
     Ok(Ok(loaded.engine.expect("weights are computed by an engine")))
-}
-
-/// One reading of the log.
-struct Pass<'a> {
-    log: &'a Path,
-    head: &'a Head,
-    tournament: TournamentId,
-    sample: &'a Sample,
-    match_count: u64,
-}
-
-impl Pass<'_> {
-    /// Scores the calls of the chosen matches, and returns how many matches that were, or the first
-    /// call that no model can have answered.
-    fn score(&self, subjects: &mut [Subject]) -> Result<Result<u64, Finding>, CliError> {
-        if subjects.iter().all(|subject| subject.engine.is_err()) {
-            return Ok(Ok(0));
-        }
-        let mut reader = LogReader::open(self.log, Access::Public)
-            .map_err(|error| reading::complain(self.log, &error))?;
-        let mut chosen = Chosen::new(&mut reader, self.sample, self.head);
-        let total = size(self.sample, self.match_count);
-        let mut advance = Advance::new("scored", "match", total);
-        let mut done = 0;
-        while let Some(task) = chosen.next() {
-            let read = reading::read_transcript(self.tournament, &task.entry, &task.transcript);
-            let record = read.map_err(|fact| {
-                reading::complain(self.log, &format!("entry {}: {fact}", task.entry_index))
-            })?;
-            for Subject { name, engine, rescoring } in subjects.iter_mut() {
-                let Ok(engine) = engine else { continue };
-                // Tokens that the model does not have, or more than its context holds, are the
-                // log's mistake and not this machine's.
-                let refused = Cell::new(false);
-                let score =
-                    |prompt: &[u32], output: &[u32]| score(engine, prompt, output, &refused);
-                let Err(error) = rescoring.add(&record, &score) else { continue };
-                if refused.get() || matches!(error, RescoreError::Prompt { .. }) {
-                    let what = format!("a reply of `{name}`");
-                    let finding = Finding::new(what, error, "one that the model can have written");
-                    return Ok(Err(finding.at(task.entry_index)));
-                }
-                let failed = format!("cannot score entry {} again", task.entry_index);
-                return Err(CliError::Infrastructure(Complaint::new(failed, error)));
-            }
-            done += 1;
-            advance.show(done, total);
-        }
-        match chosen.failure.take() {
-            Some(failure) => Err(failure),
-            None => Ok(Ok(done)),
-        }
-    }
-}
-
-/// Scores a reply under the model's own distribution: temperature 1, nothing cut. Sets `refused`
-/// where the tokens cannot be the model's.
-fn score(
-    engine: &Engine,
-    prompt: &[u32],
-    output: &[u32],
-    refused: &Cell<bool>,
-) -> Result<Vec<SampledToken>, String> {
-    if output.is_empty() {
-        return Ok(Vec::new());
-    }
-    let request = ScoreRequest {
-        prompt: prompt.to_vec(),
-        output: output.to_vec(),
-        sampling: Sampling { temperature_milli: 1_000, ..Sampling::GREEDY },
-        grammar: None,
-    };
-    engine.score(&request).map_err(|error| {
-        refused.set(matches!(error, ModelError::InvalidInput(_)));
-        error.to_string()
-    })
 }
 
 fn step(verdict: Verdict) -> Step {

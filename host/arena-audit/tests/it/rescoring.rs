@@ -105,7 +105,8 @@ fn played(calls: usize, tokens: usize) -> MatchRecord {
 fn rescore(record: &MatchRecord, model: &Model) -> Rescoring {
     let mut rescoring = Rescoring::new("small", 2);
     let score = |prompt: &[u32], output: &[u32]| Ok(model.score(prompt, output));
-    rescoring.add(record, &score).expect("a sound record");
+    let found = rescoring.score(record, &score).expect("a sound record");
+    rescoring.add(&found);
     rescoring
 }
 
@@ -215,19 +216,18 @@ fn calls_of_other_models_are_left_alone() {
 }
 
 #[test]
-fn a_broken_record_or_engine_is_an_error_and_adds_nothing() {
+fn a_broken_record_or_engine_is_an_error() {
     let record = played(2, 10);
-    let mut rescoring = Rescoring::new("small", 2);
+    let rescoring = Rescoring::new("small", 2);
     let down = |_: &[u32], _: &[u32]| Err("no memory".to_owned());
     let detail = "no memory".to_owned();
-    assert_eq!(rescoring.add(&record, &down), Err(RescoreError::Engine { detail }));
+    assert_eq!(rescoring.score(&record, &down), Err(RescoreError::Engine { detail }));
     let short = |_: &[u32], _: &[u32]| Ok(vec![]);
     let mismatch = RescoreError::Mismatch { asked: 10, scored: 0 };
-    assert_eq!(rescoring.add(&record, &short), Err(mismatch));
+    assert_eq!(rescoring.score(&record, &short), Err(mismatch));
     let mut broken = record.clone();
     calls(&mut broken)[1].tokens.as_mut().expect("tokens").reused = 999;
     let score = |prompt: &[u32], output: &[u32]| Ok(TRUE.score(prompt, output));
     let error = RescoreError::Prompt { role: Role::Buyer, call_index: 1 };
-    assert_eq!(rescoring.add(&broken, &score), Err(error));
-    assert_eq!(*rescoring.all(), Scores::default());
+    assert_eq!(rescoring.score(&broken, &score), Err(error));
 }
