@@ -6,3 +6,10 @@
 //!
 //! Not here: playing (`arena-runner`, joined in `arena`), arithmetic of models (`arena-model`),
 //! screens.
+
+pub mod reward;
+pub mod judge;
+pub mod example;
+pub mod advantage;
+pub mod objective;
+pub mod optimiser;

@@ -1,0 +1,1 @@
+//! The losses by hand, against finite differences, and in micro-batches.
