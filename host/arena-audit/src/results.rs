@@ -7,6 +7,7 @@ use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::report::{Report, ReportOptions};
 use arena_core::statistics::Tally;
 
+use crate::announcement::Announced;
 use crate::folder::Folder;
 use crate::verdict::{Finding, Findings, Verdict};
 
@@ -26,26 +27,30 @@ pub fn published_bytes(report: &Report) -> Vec<u8> {
 #[derive(Debug)]
 pub(crate) struct Results {
     tally: Tally,
-    first_leg: Option<MatchRecord>,
+    leg_count: usize,
+    /// The legs of the pair that is not whole yet.
+    legs: Vec<MatchRecord>,
     found: Findings,
 }
 
 impl Results {
-    pub fn new(announcement: &Announcement) -> Results {
+    pub fn new(announced: &Announced) -> Results {
+        let Announced { announcement, config, .. } = announced;
         let seed = announcement.draws.resampling_seed();
-        let tally = Tally::new(announcement.agents.len(), seed);
-        Results { tally, first_leg: None, found: Findings::default() }
+        let tally = Tally::new(announcement.agents.len(), config.roles, seed);
+        let leg_count = usize::from(config.roles.leg_count());
+        Results { tally, leg_count, legs: Vec::with_capacity(2), found: Findings::default() }
     }
 
     pub fn add_match(&mut self, index: u64, record: MatchRecord) {
-        match self.first_leg.take() {
-            None => self.first_leg = Some(record),
-            Some(first) => {
-                let added = self.tally.add_pair(&[first, record]);
-                let wrong = |error| Finding::new("the pair", error, "its two legs").at(index);
-                self.found.check(added.map_err(wrong));
-            }
+        self.legs.push(record);
+        if self.legs.len() < self.leg_count {
+            return;
         }
+        let added = self.tally.add_pair(&self.legs);
+        self.legs.clear();
+        let wrong = |error| Finding::new("the pair", error, "its legs").at(index);
+        self.found.check(added.map_err(wrong));
     }
 
     pub fn add_void(&mut self, void: &VoidRecord) {

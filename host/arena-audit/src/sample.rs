@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use arena_core::report::{Report, Row};
+use arena_core::schedule::Schedule;
 use arena_core::seed::{Root, Stream};
 
 /// Most matches that a drawn sample holds: they are kept in memory.
@@ -19,18 +20,32 @@ pub const SAMPLE_MATCHES_MAX: u64 = 10_000_000;
 pub enum Sample {
     /// Every match.
     All,
-    /// Matches by their place: twice the pair's index, and one more for its second leg.
+    /// Matches by twice the pair's index, and one more for its second leg.
     Drawn(BTreeSet<u64>),
     /// Every match in which one of these agents sits, by their place in the announcement.
     Agents(BTreeSet<u16>),
 }
 
 impl Sample {
-    /// Draws `count` different matches out of `match_count`, or all where there are no more.
+    /// Draws `count` different matches out of those of `schedule`, or all where there are no more.
     /// The same 32 bytes of randomness draw the same sample.
+    pub fn of(schedule: &Schedule, count: u64, randomness: [u8; 32]) -> Sample {
+        let (match_count, leg_count) = (schedule.match_count(), u64::from(schedule.leg_count()));
+        let places = Sample::draw_places(count, match_count, randomness);
+        places.map_or(Sample::All, |places| {
+            let address = |place: u64| place / leg_count * 2 + place % leg_count;
+            Sample::Drawn(places.into_iter().map(address).collect())
+        })
+    }
+
+    /// Draws `count` different matches out of `match_count`, where every pair has two.
     pub fn draw(count: u64, match_count: u64, randomness: [u8; 32]) -> Sample {
+        Sample::draw_places(count, match_count, randomness).map_or(Sample::All, Sample::Drawn)
+    }
+
+    fn draw_places(count: u64, match_count: u64, randomness: [u8; 32]) -> Option<BTreeSet<u64>> {
         if count >= match_count {
-            return Sample::All;
+            return None;
         }
         let count = count.min(SAMPLE_MATCHES_MAX);
         let mut stream = Stream::derive(Root::Master(randomness), "audit-sample", &[]);
@@ -41,7 +56,7 @@ impl Sample {
             let place = stream.below(last + 1);
             drawn.insert(if drawn.contains(&place) { last } else { place });
         }
-        Sample::Drawn(drawn)
+        Some(drawn)
     }
 
     /// Chooses every match of the leader and of each agent whose interval of the mean reward
@@ -82,13 +97,11 @@ mod tests {
     #[test]
     fn a_drawn_sample_has_its_size_and_stays_within_the_log() {
         for count in [0, 1, 7, 99] {
-            let Sample::Drawn(places) = Sample::draw(count, 100, [7; 32]) else {
-                panic!("{count} of 100 matches are drawn");
-            };
+            let places = Sample::draw_places(count, 100, [7; 32]).expect("some are not drawn");
             assert_eq!(places.len() as u64, count);
             assert!(places.iter().all(|place| *place < 100), "{places:?}");
         }
-        assert_eq!(Sample::draw(100, 100, [7; 32]), Sample::All);
+        assert_eq!(Sample::draw_places(100, 100, [7; 32]), None);
     }
 
     #[test]
@@ -97,9 +110,7 @@ mod tests {
         for seed in 0..2_000_u64 {
             let mut randomness = [0; 32];
             randomness[..8].copy_from_slice(&seed.to_be_bytes());
-            let Sample::Drawn(places) = Sample::draw(3, 10, randomness) else {
-                panic!("three of ten are drawn");
-            };
+            let places = Sample::draw_places(3, 10, randomness).expect("seven are not drawn");
             places.iter().for_each(|place| counts[*place as usize] += 1);
         }
         assert!(counts.iter().all(|count| (520..680).contains(count)), "{counts:?}");

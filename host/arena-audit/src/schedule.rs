@@ -1,7 +1,7 @@
 //! The order of a log's entries, and that every scheduled match has exactly one record.
 //!
 //! After the announcement and, where the draws need one, the draw entry, each pair has its voids
-//! and then its two matches; the close and the reveal end the log. A record in another place is
+//! and then its matches, two or one; the close and the reveal end the log. A record in another place is
 //! a finding, and the next one is expected after it, so that one gap is one finding.
 //!
 //! Not here: what was played (`matches`).
@@ -141,7 +141,8 @@ impl Order {
         self.counted.match_count += 1;
         let Some(announced) = announced else { return };
         let (found, wanted) = ((entry.pair_index, entry.leg), (self.pair_index, self.leg));
-        if entry.pair_index >= announced.schedule.pair_count() || entry.leg > 1 {
+        let leg_count = announced.schedule.leg_count();
+        if entry.pair_index >= announced.schedule.pair_count() || entry.leg >= leg_count {
             let is_over = wanted.0 >= announced.schedule.pair_count();
             let wanted = if is_over { "the close".to_owned() } else { leg_name(wanted) };
             self.schedule.add(Finding::new("the match", leg_name(found), wanted).at(index));
@@ -159,8 +160,8 @@ impl Order {
                 add(&mut self.counted.pairs, agent);
             }
         }
-        (self.pair_index, self.leg) = match entry.leg {
-            0 => (entry.pair_index, 1),
+        (self.pair_index, self.leg) = match entry.leg + 1 {
+            next if next < leg_count => (entry.pair_index, next),
             _ => (entry.pair_index + 1, 0),
         };
         self.voids = 0;

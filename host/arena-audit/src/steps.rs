@@ -216,7 +216,7 @@ fn whole(
         (Ok(announced), Some(opening)) => {
             let found = announced.check(opening, &log.opened.log);
             verdicts.insert("announcement", found.or_verified(announced.detail()));
-            let stated = submissions::check(&announced.announcement, options.authors);
+            let stated = submissions::check(announced, options.authors);
             verdicts.insert("submissions", stated);
             verdicts.insert("draws", draws::check(announced, shown));
         }

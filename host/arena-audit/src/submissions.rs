@@ -15,14 +15,17 @@ use arena_core::scenario::Role;
 use arena_core::submission::{Submission, params_sha256};
 use arena_log::note::{Note, Vkey};
 
+use crate::announcement::Announced;
 use crate::verdict::{Finding, Findings, Verdict};
 
 /// Checks every statement; `authors` are the keys that the auditor knows, by agent.
-pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> Verdict {
+pub(crate) fn check(announced: &Announced, authors: &[(String, Vkey)]) -> Verdict {
+    let Announced { announcement, config, .. } = announced;
     let mut found = Findings::default();
     let mut stated = 0_usize;
     let mut named = 0_usize;
-    for agent in &announcement.agents {
+    for (agent, given) in announcement.agents.iter().zip(&config.agents) {
+        let taken = config.roles_of(given);
         let known = authors.iter().find(|(name, _)| *name == agent.name).map(|(_, key)| key);
         match (&agent.submission, known) {
             (None, None) => {}
@@ -30,7 +33,7 @@ pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> 
             (Some(note), known) => {
                 stated += 1;
                 named += usize::from(known.is_some());
-                found.check(statement(announcement, agent, note, known));
+                found.check(statement(announcement, agent, taken, note, known));
             }
         }
     }
@@ -54,6 +57,7 @@ pub(crate) fn check(announcement: &Announcement, authors: &[(String, Vkey)]) -> 
 fn statement(
     announcement: &Announcement,
     agent: &AgentEntry,
+    taken: [bool; 2],
     text: &str,
     known: Option<&Vkey>,
 ) -> Result<(), Finding> {
@@ -84,8 +88,8 @@ fn statement(
         let (found, wanted) = (hex(&agent.component_sha256), hex(&stated.component_sha256));
         return Err(about(agent, "the component", found, wanted));
     }
-    // Both legs of a pair are played, so that every agent takes both sides.
-    if let Some(role) = Role::BOTH.into_iter().find(|role| !stated.roles[role.index()]) {
+    let refused = |role: &Role| taken[role.index()] && !stated.roles[role.index()];
+    if let Some(role) = Role::BOTH.into_iter().find(refused) {
         return Err(about(agent, "the role", role, "one that the author allows"));
     }
     match stated.contribution {

@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
             announced,
             drawn,
             order: Order::new(id, announced),
-            results: announced.map(|announced| Results::new(&announced.announcement)),
+            results: announced.map(Results::new),
             undecoded: Findings::default(),
             transcripts: Findings::default(),
             transcript_count: 0,

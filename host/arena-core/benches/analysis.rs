@@ -10,7 +10,7 @@ use std::time::Duration;
 use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::config::{
     AgentConfig, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig, Limits, LogConfig,
-    OpenerConfig, RulesConfig, ScheduleKind, Split, TournamentConfig,
+    OpenerConfig, Roles, RulesConfig, ScheduleKind, Split, TournamentConfig,
 };
 use arena_core::draws::Draws;
 use arena_core::price::Price;
@@ -45,9 +45,11 @@ fn config() -> TournamentConfig {
         beacon_round: None,
         log: LogConfig { origin: None, checkpoint_every: 4_096 },
         schedule: ScheduleKind::RoundRobin,
+        roles: Roles::Both,
         self_play: false,
         // 66 pairings of 930 items, 17 times, are just over a million pairs.
         repetitions: 17,
+        scenario_group: 1,
         rules: RulesConfig {
             set: RuleSet::Standard,
             regulation: [Regulation::Refuse; 2],
@@ -155,7 +157,7 @@ fn add_up(criterion: &mut Criterion) {
         let pairs: Vec<[MatchRecord; 2]> =
             (0..10_000).map(|index| [0, 1].map(|leg| record(&schedule.pair(index), leg))).collect();
         bencher.iter_batched_ref(
-            || Tally::new(AGENTS, 1),
+            || Tally::new(AGENTS, Roles::Both, 1),
             |tally| pairs.iter().for_each(|pair| tally.add_pair(pair).expect("a pair")),
             BatchSize::LargeInput,
         );
@@ -165,7 +167,7 @@ fn add_up(criterion: &mut Criterion) {
 
 fn make_the_report(criterion: &mut Criterion) {
     let schedule = schedule();
-    let mut tally = Tally::new(AGENTS, 1);
+    let mut tally = Tally::new(AGENTS, Roles::Both, 1);
     for index in 0..PAIRS {
         let plan = schedule.pair(index);
         tally.add_pair(&[0, 1].map(|leg| record(&plan, leg))).expect("a pair");

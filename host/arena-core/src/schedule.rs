@@ -1,7 +1,7 @@
 //! Who meets whom, over what and in which order: computed from an index, never listed.
 //!
 //! A pair is one pairing of agents over one item in one repetition, played as two legs with
-//! the roles swapped. Pair indices count pairings fastest, then items, then repetitions, so
+//! the roles swapped, or as one leg where candidates take one role only. Pair indices count pairings fastest, then items, then repetitions, so
 //! that any prefix of a log covers all items and agents as evenly as it can. Within one item,
 //! a round robin goes by the circle method: neighbouring pairings are disjoint.
 //!
@@ -11,7 +11,8 @@
 
 use std::fmt;
 
-use crate::config::{ScheduleKind, TournamentConfig};
+use crate::config::{Roles, ScheduleKind, TournamentConfig};
+use crate::scenario::Role;
 use crate::seed::{Root, Stream};
 
 /// Most pairs that a schedule may hold: twice as many matches are still counted in a u64.
@@ -24,9 +25,10 @@ pub struct Schedule {
     pairing_count: u64,
     item_count: u32,
     pair_count: u64,
+    roles: Roles,
 }
 
-/// One pair of a schedule: two matches over one scenario, with the roles swapped.
+/// One pair of a schedule: one or two matches over one scenario, two with the roles swapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PairPlan {
     /// The pair's place in the schedule, from 0.
@@ -136,7 +138,8 @@ impl Schedule {
             .and_then(|pairs| pairs.checked_mul(u64::from(repetitions)))
             .filter(|&pairs| pairs <= PAIRS_MAX)
             .ok_or(ScheduleError::TooManyPairs { pairing_count, item_count, repetitions })?;
-        Ok(Schedule { pairings, pairing_count, item_count, pair_count })
+        let roles = config.roles;
+        Ok(Schedule { pairings, pairing_count, item_count, pair_count, roles })
     }
 
     /// Returns how many pairs are scheduled, at least 1.
@@ -144,9 +147,14 @@ impl Schedule {
         self.pair_count
     }
 
-    /// Returns how many matches are scheduled: two for each pair.
+    /// Returns how many matches are scheduled: as many for each pair as it has legs.
     pub fn match_count(&self) -> u64 {
-        self.pair_count * 2
+        self.pair_count * u64::from(self.leg_count())
+    }
+
+    /// Returns how many legs each pair has: 1 or 2.
+    pub fn leg_count(&self) -> u8 {
+        self.roles.leg_count()
     }
 
     /// Returns how many pairings of agents there are; each is played once per item and
@@ -172,7 +180,8 @@ impl Schedule {
     }
 }
 
-/// Returns the seeds of a pair's four seats: for each leg, the buyer's and the seller's.
+/// Returns the seeds of a pair's four seats: for each leg, the buyer's and the seller's. A pair of
+/// one leg takes the first two.
 ///
 /// They are the first four draws of the stream `pair` at the pair's index, in this order. A
 /// pair that was voided is played again with the same seeds.
@@ -186,7 +195,7 @@ pub fn seat_seeds(root: Root, pair_index: u64) -> [[u64; 2]; 2] {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pairings {
     RoundRobin { agent_count: u16, self_play: bool },
-    Gauntlet { candidates: Vec<u16>, field: Vec<u16>, self_play: bool },
+    Gauntlet { candidates: Vec<u16>, field: Vec<u16>, self_play: bool, candidates_sell: bool },
 }
 
 impl Pairings {
@@ -202,9 +211,12 @@ impl Pairings {
                 agent_count: u16::try_from(config.agents.len()).expect("agents are counted first"),
                 self_play,
             },
-            ScheduleKind::Gauntlet => {
-                Pairings::Gauntlet { candidates: chosen(true), field: chosen(false), self_play }
-            }
+            ScheduleKind::Gauntlet => Pairings::Gauntlet {
+                candidates: chosen(true),
+                field: chosen(false),
+                self_play,
+                candidates_sell: config.roles.of_candidates() == Some(Role::Seller),
+            },
         }
     }
 
@@ -215,7 +227,7 @@ impl Pairings {
                 let mirrored = if *self_play { agents } else { 0 };
                 agents * agents.saturating_sub(1) / 2 + mirrored
             }
-            Pairings::Gauntlet { candidates, field, self_play } => {
+            Pairings::Gauntlet { candidates, field, self_play, .. } => {
                 let mirrored = if *self_play { candidates.len() } else { 0 };
                 (candidates.len() * field.len() + mirrored) as u64
             }
@@ -229,13 +241,16 @@ impl Pairings {
             Pairings::RoundRobin { agent_count, .. } => {
                 round_robin(u64::from(*agent_count), number)
             }
-            Pairings::Gauntlet { candidates, field, .. } => {
+            Pairings::Gauntlet { candidates, field, candidates_sell, .. } => {
                 let number = usize::try_from(number).expect("pairings of lists fit in memory");
                 let crossed = candidates.len() * field.len();
                 match number.checked_sub(crossed) {
                     // Candidates alternate fastest, so that they advance together.
                     None => {
-                        [candidates[number % candidates.len()], field[number / candidates.len()]]
+                        let candidate = candidates[number % candidates.len()];
+                        let other = field[number / candidates.len()];
+                        // Who comes first buys in the first leg, which may be the only one.
+                        if *candidates_sell { [other, candidate] } else { [candidate, other] }
                     }
                     Some(mirrored) => [candidates[mirrored]; 2],
                 }

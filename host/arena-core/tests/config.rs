@@ -5,7 +5,7 @@ use arena_core::config::limits::{
 };
 use arena_core::config::{
     AgentConfig, CONFIG_BYTES_MAX, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig,
-    Limits, LogConfig, ModelConfig, ModelSource, NAME_BYTES_MAX, OpenerConfig, RulesConfig,
+    Limits, LogConfig, ModelConfig, ModelSource, NAME_BYTES_MAX, OpenerConfig, Roles, RulesConfig,
     ScheduleKind, Split, TournamentConfig, is_origin,
 };
 use arena_core::entry::TournamentId;
@@ -38,6 +38,8 @@ seed = 18446744073709551615
 schedule = "gauntlet"
 self_play = true
 repetitions = 3
+scenario_group = 3
+roles = "both"
 
 [rules]
 set = "standard"
@@ -122,6 +124,26 @@ fn limits_of_full() -> Limits {
 }
 
 #[test]
+fn candidates_may_take_one_role_only() {
+    let gauntlet = "name = \"g\"\nschedule = \"gauntlet\"\nroles = \"ROLES\"\n\
+                    [catalog]\nkind = \"synthetic\"\nitems = 1\n\
+                    [[agents]]\nname = \"new\"\ncomponent = \"builtin:linear\"\ncandidate = true\n\
+                    [[agents]]\nname = \"old\"\ncomponent = \"builtin:linear\"\n";
+    for (word, roles, of_new, of_old) in [
+        ("both", Roles::Both, [true, true], [true, true]),
+        ("candidates-buy", Roles::CandidatesBuy, [true, false], [false, true]),
+        ("candidates-sell", Roles::CandidatesSell, [false, true], [true, false]),
+    ] {
+        let config = parse(&gauntlet.replace("ROLES", word));
+        assert_eq!(config.roles, roles);
+        let found = config.agents.iter().map(|agent| config.roles_of(agent));
+        assert_eq!(found.collect::<Vec<_>>(), [of_new, of_old], "{word}");
+    }
+    assert_eq!(parse(PLAIN).roles, Roles::Both);
+    assert_eq!(parse(PLAIN).scenario_group, 1);
+}
+
+#[test]
 fn every_key_reaches_its_field() {
     let expected = TournamentConfig {
         name: "every-key_1.0".to_owned(),
@@ -132,8 +154,10 @@ fn every_key_reaches_its_field() {
             checkpoint_every: 512,
         },
         schedule: ScheduleKind::Gauntlet,
+        roles: Roles::Both,
         self_play: true,
         repetitions: 3,
+        scenario_group: 3,
         rules: RulesConfig {
             set: RuleSet::Standard,
             regulation: [Regulation::Penalise, Regulation::Refuse],

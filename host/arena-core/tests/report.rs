@@ -2,6 +2,7 @@
 
 use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::catalog::uniform;
+use arena_core::config::Roles;
 use arena_core::draws::Draws;
 use arena_core::fault::Fault;
 use arena_core::price::Price;
@@ -66,7 +67,7 @@ fn seller_gets(hundredths: u32) -> Outcome {
 
 /// Three agents over 30 items: the last loses to both others, who are as good as each other.
 fn three_agents() -> Tally {
-    let mut tally = Tally::new(3, 3);
+    let mut tally = Tally::new(3, Roles::Both, 3);
     for item in 0..30 {
         let swing = item * 17 % 40;
         let pairs = [
@@ -100,7 +101,7 @@ fn rows_stand_by_mean_reward_and_share_letters_where_they_cannot_be_told_apart()
 
 #[test]
 fn both_legs_of_an_agent_against_itself_stand_on_the_diagonal() {
-    let mut tally = Tally::new(1, 3);
+    let mut tally = Tally::new(1, Roles::Both, 3);
     tally.add_pair(&pair(0, [0, 0], [seller_gets(25), seller_gets(50)])).expect("a pair");
     let report = Report::build(&announcement(&["alone"], ""), &tally, &OPTIONS);
     let found = report.head_to_head[0][0].expect("it met itself");
@@ -118,7 +119,8 @@ fn the_same_pairs_give_the_same_report() {
 
 #[test]
 fn a_report_of_nothing_is_whole() {
-    let report = Report::build(&announcement(&["a", "b"], ""), &Tally::new(2, 0), &OPTIONS);
+    let report =
+        Report::build(&announcement(&["a", "b"], ""), &Tally::new(2, Roles::Both, 0), &OPTIONS);
     assert_eq!(report.rows.len(), 2);
     assert!(report.comparisons.is_empty() && report.groups.is_empty());
     assert_eq!(report.fragility, None);
@@ -132,7 +134,7 @@ fn a_report_of_nothing_is_whole() {
 fn entering_twice_and_few_items_are_warned_of() {
     let mut twice = announcement(&["a", "b", "c"], "");
     twice.agents[2].component_sha256 = twice.agents[0].component_sha256;
-    let mut tally = Tally::new(3, 0);
+    let mut tally = Tally::new(3, Roles::Both, 0);
     tally.add_pair(&pair(0, [0, 1], [Outcome::TimedOut; 2])).expect("a pair");
     tally.add_pair(&pair(0, [0, 2], [Outcome::TimedOut; 2])).expect("a pair");
     let same = "`a` and `c` are the same component with the same parameters";
@@ -162,7 +164,9 @@ fn file(catalog: &str) -> String {
 fn the_second_best_line_is_drawn_on_the_uniform_catalog_only() {
     let line = |catalog: &str| {
         let announcement = announcement(&["a", "b"], &file(catalog));
-        Report::build(&announcement, &Tally::new(2, 0), &OPTIONS).references.second_best_efficiency
+        Report::build(&announcement, &Tally::new(2, Roles::Both, 0), &OPTIONS)
+            .references
+            .second_best_efficiency
     };
     let uniform = "kind = 'uniform'\nitems = 10\nlow = '$0'\nhigh = '$100'";
     assert_eq!(line(uniform), Some(0.843_75));
@@ -175,7 +179,7 @@ fn the_linear_equilibrium_is_at_the_second_best_line() {
     // between the offers, the buyer offers 2v/3 + 1/12 and the seller asks 2c/3 + 1/4; they
     // trade where the offer is not below, which is where v - c is at least 1/4.
     let catalog = uniform::generate(20_000, Price(0), Price(1_000_000), Root::Seed(1));
-    let mut tally = Tally::new(2, 0);
+    let mut tally = Tally::new(2, Roles::Both, 0);
     for (item, entry) in (0_u32..).zip(&catalog.entries) {
         let budget = entry.budget.at_factor(entry.item.list_price, 1_000);
         let offer = 8 * u64::from(budget.cents()) + 1_000_000;
@@ -236,7 +240,7 @@ proptest! {
 
     #[test]
     fn no_nan_reaches_a_report(pairs in any_pairs()) {
-        let mut tally = Tally::new(4, 1);
+        let mut tally = Tally::new(4, Roles::Both, 1);
         pairs.iter().for_each(|pair| tally.add_pair(pair).expect("a pair"));
         let report = Report::build(&announcement(&["a", "b", "c", "d"], ""), &tally, &OPTIONS);
         // JSON would show NaN as null, the debug text shows it as it is.
@@ -263,7 +267,7 @@ proptest! {
         let pairs: Vec<[MatchRecord; 2]> = (0..).zip(&rewards)
             .map(|(item, (a, b))| pair(item, [0, 1], [seller_gets(*a), seller_gets(*b)]))
             .collect();
-        let mut tally = Tally::new(2, 1);
+        let mut tally = Tally::new(2, Roles::Both, 1);
         pairs.iter().for_each(|pair| tally.add_pair(pair).expect("a pair"));
         let report = Report::build(&announcement(&["a", "b"], ""), &tally, &OPTIONS);
         let found = report.fragility.expect("two agents played");

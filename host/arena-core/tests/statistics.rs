@@ -1,5 +1,6 @@
 //! What a tally says of whole tournaments: by hand, by simulation, and for odd results.
 
+use arena_core::config::Roles;
 use arena_core::fault::{Fault, VoidReason};
 use arena_core::price::Price;
 use arena_core::record::{MatchRecord, Outcome, VoidRecord};
@@ -48,7 +49,7 @@ fn seller_gets(hundredths: u32) -> Outcome {
 }
 
 fn tally(agent_count: usize, pairs: &[[MatchRecord; 2]]) -> Tally {
-    let mut tally = Tally::new(agent_count, 5);
+    let mut tally = Tally::new(agent_count, Roles::Both, 5);
     for pair in pairs {
         tally.add_pair(pair).expect("the pair is well formed");
     }
@@ -97,14 +98,14 @@ fn means_are_those_of_a_tournament_added_up_by_hand() {
 #[test]
 fn records_that_are_no_pair_are_refused_and_change_nothing() {
     let good = pair(0, [0, 1], [Outcome::TimedOut; 2]);
-    let mut tally = Tally::new(2, 0);
+    let mut tally = Tally::new(2, Roles::Both, 0);
     let mut check = |change: &dyn Fn(&mut [MatchRecord; 2]), expected: PairError| {
         let mut legs = good.clone();
         change(&mut legs);
         assert_eq!(tally.add_pair(&legs), Err(expected));
         assert_eq!(tally.pair_count(), 0);
     };
-    let legs = PairError::Legs { pair_index: 0 };
+    let legs = PairError::Legs { pair_index: 0, leg_count: 2 };
     check(&|legs| legs[1].agents = [0, 1], legs.clone());
     check(&|legs| legs[1].pair_index = 9, legs.clone());
     check(&|legs| legs[1].item_index = 9, legs.clone());
@@ -115,7 +116,7 @@ fn records_that_are_no_pair_are_refused_and_change_nothing() {
 
 #[test]
 fn voids_are_counted_by_reason() {
-    let mut tally = Tally::new(2, 0);
+    let mut tally = Tally::new(2, Roles::Both, 0);
     for reason in [VoidReason::Host, VoidReason::Host, VoidReason::ModelProvider] {
         tally.add_void(&VoidRecord { pair_index: 0, attempt: 0, reason });
     }
@@ -170,7 +171,7 @@ fn items_beyond_the_block_limit_share_blocks() {
 fn more_pairs_take_no_more_memory() {
     // Every distinct thing that is kept shows up as a brace in the debug text.
     let things = |tally: &Tally| format!("{tally:?}").matches('{').count();
-    let mut tally = Tally::new(3, 0);
+    let mut tally = Tally::new(3, Roles::Both, 0);
     let mut stream = Stream::derive(Root::Seed(3), "memory-test", &[]);
     let mut play = |tally: &mut Tally, pairs: u32| {
         for number in 0..pairs {
@@ -213,11 +214,14 @@ fn the_rating_orders_agents_by_wins_and_takes_the_role_out() {
 fn fields_that_never_met_are_told_apart() {
     let even = [seller_gets(50); 2];
     let islands = [pair(0, [0, 1], even), pair(1, [3, 2], even), pair(2, [4, 4], even)];
-    let rating = tally(5, &islands).rating(&Tally::new(5, 0).resamples(0));
+    let rating = tally(5, &islands).rating(&Tally::new(5, Roles::Both, 0).resamples(0));
     assert_eq!(rating.separate_fields, 2);
     assert_eq!(rating.points[4].value, None, "who only met itself is not rated");
     let joined = [&islands[..], &[pair(3, [1, 2], even)]].concat();
-    assert_eq!(tally(5, &joined).rating(&Tally::new(5, 0).resamples(0)).separate_fields, 1);
+    assert_eq!(
+        tally(5, &joined).rating(&Tally::new(5, Roles::Both, 0).resamples(0)).separate_fields,
+        1
+    );
 }
 
 #[test]
@@ -345,7 +349,7 @@ fn theory_lines_follow_from_the_scenarios() {
 #[test]
 fn ladders_are_chosen_on_a_bounded_number_of_scenarios() {
     let most = u32::try_from(SCENARIOS_MAX).expect("small");
-    let mut tally = Tally::new(2, 0);
+    let mut tally = Tally::new(2, Roles::Both, 0);
     for number in 0..=most {
         let legs = scenario(number, [20_000, 10_000], 20_000, Role::Buyer, 2);
         tally.add_pair(&legs).expect("a pair");
@@ -355,7 +359,7 @@ fn ladders_are_chosen_on_a_bounded_number_of_scenarios() {
 
 #[test]
 fn an_empty_tally_has_no_numbers_and_does_not_fail() {
-    let tally = Tally::new(2, 0);
+    let tally = Tally::new(2, Roles::Both, 0);
     let resamples = tally.resamples(100);
     assert!(tally.estimates(&resamples).iter().all(|agent| agent.reward.value.is_none()));
     assert_eq!(tally.role_gap(&resamples).value, None);

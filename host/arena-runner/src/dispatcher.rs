@@ -66,8 +66,8 @@ pub fn run(
         }
     };
     let Unfinished { writer, phase, counts, start } = *unfinished;
-    let pairs_resumed = counts.pairs_done;
-    events(RunEvent::Started { pairs_done: pairs_resumed, pair_count });
+    let (pairs_resumed, matches_done) = (counts.pairs_done, counts.match_count);
+    events(RunEvent::Started { pairs_done: pairs_resumed, pair_count, matches_done });
     let mut dispatcher = Dispatcher::new(writer, counts, pair_count, events);
     let failure = dispatcher.play(job, identity, stop, start)?;
     let status = dispatcher.finish(job, identity, phase, failure)?;
@@ -179,7 +179,7 @@ impl<'e> Dispatcher<'e> {
         }
     }
 
-    /// Writes the pairs whose turn has come, both legs of each together. Returns their bytes.
+    /// Writes the pairs whose turn has come, all legs of each together. Returns their bytes.
     fn write_ready(&mut self) -> Result<u64, RunError> {
         let mut ready: Vec<PlayedPair> = Vec::with_capacity(BATCH_PAIRS_MAX);
         let (mut bytes, mut written) = (0, 0);

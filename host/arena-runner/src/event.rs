@@ -14,6 +14,8 @@ pub enum RunEvent {
         pairs_done: u64,
         /// Pairs that are scheduled.
         pair_count: u64,
+        /// Matches that it holds already.
+        matches_done: u64,
     },
     /// More was written.
     Progress {
@@ -44,7 +46,7 @@ pub struct Voiding {
 /// What a log holds, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pairs of which both legs are written.
+    /// Pairs of which all legs are written.
     pub pairs_done: u64,
     /// Matches.
     pub match_count: u64,

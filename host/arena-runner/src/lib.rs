@@ -103,7 +103,7 @@ pub struct SeatRequest {
     pub role: Role,
     /// The pair's place in the schedule.
     pub pair_index: u64,
-    /// 0, or 1 with the roles swapped.
+    /// 0, or 1 with the roles swapped where a pair has two legs.
     pub leg: u8,
     /// Seeds the seat's own randomness.
     pub seed: u64,

@@ -256,7 +256,7 @@ impl Worker<'_, '_, '_> {
     fn read(&self, task: &Task) -> Result<MatchRecord, String> {
         let Task { entry, transcript, .. } = task;
         let pair_count = self.job.schedule.pair_count();
-        if entry.pair_index >= pair_count || entry.leg > 1 {
+        if entry.pair_index >= pair_count || entry.leg >= self.job.schedule.leg_count() {
             let (pair, leg) = (entry.pair_index, entry.leg);
             return Err(format!("pair {pair}, leg {leg} of {pair_count} pairs is not scheduled"));
         }

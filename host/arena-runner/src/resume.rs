@@ -2,7 +2,7 @@
 //!
 //! Every record is read, signed ones too: entries are those of the schedule in its order, and
 //! each match agrees with the transcript beside it, which its hash binds. Only an unfinished
-//! end may go: a first leg without its second.
+//! end may go: the first leg of two without its second.
 //!
 //! Not here: roots and signatures, which the log checks when it is opened; whether moves were
 //! legal, which an audit replays.
@@ -42,7 +42,7 @@ pub struct Progress {
     pub phase: Phase,
     /// The whole pairs that it holds.
     pub counts: Counts,
-    /// The entries without a first leg that is the last one.
+    /// The entries without a first leg of two that is the last one.
     pub whole_size: u64,
     /// All entries.
     pub size: u64,
@@ -179,15 +179,16 @@ impl Check<'_, '_, '_> {
         let record = self.read_transcript(&entry, attachment)?;
         let seeds = schedule::seat_seeds(self.identity.root, plan.index)[usize::from(leg)];
         self.same("seeds", record.seeds, seeds, pair)?;
-        match progress.first_leg.take() {
-            None => progress.first_leg = Some(entry),
-            Some(first) => {
-                progress.counts.add_match(first.outcome);
-                progress.counts.add_match(entry.outcome);
-                progress.counts.pairs_done += 1;
-                progress.voids = 0;
-            }
+        if leg + 1 < self.job.schedule.leg_count() {
+            progress.first_leg = Some(entry);
+            return Ok(());
         }
+        if let Some(first) = progress.first_leg.take() {
+            progress.counts.add_match(first.outcome);
+        }
+        progress.counts.add_match(entry.outcome);
+        progress.counts.pairs_done += 1;
+        progress.voids = 0;
         Ok(())
     }
 

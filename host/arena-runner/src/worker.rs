@@ -1,11 +1,11 @@
-//! One thread: takes the next pair, plays its two legs, hands over their bytes.
+//! One thread: takes the next pair, plays its legs, hands over their bytes.
 //!
 //! Encoding and hashing of transcripts happen here, so that the dispatcher only writes.
 //!
 //! Not here: the order of entries (`dispatcher`).
 
 use std::any::Any;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SendError, SyncSender};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ pub enum Delivery {
 pub struct PlayedPair {
     /// The pair's place in the schedule.
     pub index: u64,
-    /// Voids, then the two legs.
+    /// Voids, then the legs.
     pub records: Vec<Encoded>,
     /// The same, counted.
     pub counts: Counts,
@@ -89,12 +89,12 @@ impl Encoded {
 /// Where the log ends that a run goes on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The first pair of which not both legs are there.
+    /// The first pair of which not all legs are there.
     pub pair_index: u64,
     /// How often the log says that it was voided.
     pub voids: u32,
-    /// Whether its first leg is there: a head was signed between the legs, and what came after
-    /// is lost.
+    /// Whether its first leg of two is there: a head was signed between the legs, and what came
+    /// after is lost.
     pub has_first_leg: bool,
 }
 
@@ -104,9 +104,9 @@ impl Start {
         Start { pair_index, voids: 0, has_first_leg: false }
     }
 
-    /// Returns the legs that are missing.
-    fn legs(self) -> RangeInclusive<u8> {
-        if self.has_first_leg { 1..=1 } else { 0..=1 }
+    /// Returns the legs that are missing of so many.
+    fn legs(self, leg_count: u8) -> Range<u8> {
+        u8::from(self.has_first_leg)..leg_count
     }
 }
 
@@ -225,7 +225,8 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         let start = if index == self.start.pair_index { self.start } else { Start::of(index) };
         let mut last = None;
         for attempt in start.voids..start.voids + VOID_ATTEMPTS_MAX {
-            match self.play_legs(&plan, start.legs(), &scenario) {
+            let legs = start.legs(self.job.schedule.leg_count());
+            match self.play_legs(&plan, legs, &scenario) {
                 Ok(records) => {
                     for record in records {
                         pair.counts.add_match(record.outcome);
@@ -291,7 +292,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
     fn play_legs(
         &self,
         plan: &PairPlan,
-        legs: RangeInclusive<u8>,
+        legs: Range<u8>,
         scenario: &Scenario,
     ) -> Result<Vec<MatchRecord>, LegEnd> {
         let seeds = schedule::seat_seeds(self.identity.root, plan.index);

@@ -108,7 +108,9 @@ impl Progress {
     pub fn show(&mut self, event: &RunEvent) {
         let mut state = lock(&self.state);
         match event {
-            RunEvent::Started { pairs_done, pair_count } => state.start(*pairs_done, *pair_count),
+            RunEvent::Started { pairs_done, pair_count, matches_done } => {
+                state.start(*pairs_done, *pair_count, *matches_done);
+            }
             RunEvent::Progress { counts, .. } => {
                 state.counts = *counts;
                 state.tell();
@@ -158,11 +160,11 @@ impl Drop for Ticker {
 }
 
 impl State {
-    fn start(&mut self, pairs_done: u64, pair_count: u64) {
+    fn start(&mut self, pairs_done: u64, pair_count: u64, matches_done: u64) {
         self.started = Instant::now();
         self.told = self.started;
-        self.matches_before = pairs_done * 2;
-        self.counts = Counts { pairs_done, match_count: pairs_done * 2, ..Counts::default() };
+        self.matches_before = matches_done;
+        self.counts = Counts { pairs_done, match_count: matches_done, ..Counts::default() };
         self.pair_count = pair_count;
         if pairs_done > 0 {
             let all = count(pair_count, "pair");

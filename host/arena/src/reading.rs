@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use arena_core::announcement::{ANNOUNCEMENT_BYTES_MAX, Announcement};
-use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, is_name, is_origin};
+use arena_core::config::{AGENTS_MAX, NAME_BYTES_MAX, Roles, TournamentConfig, is_name, is_origin};
 use arena_core::entry::{AnnouncementEntry, Close, DrawEntry, Entry, MatchEntry, TournamentId};
 use arena_core::record::{MatchRecord, Outcome, VoidRecord};
 use arena_core::statistics::Tally;
@@ -87,8 +87,8 @@ pub struct Example {
 pub struct FoundPair {
     /// What was fixed before the first match.
     pub announcement: Announcement,
-    /// Both matches.
-    pub legs: [MatchRecord; 2],
+    /// Its matches, two or one.
+    pub legs: Vec<MatchRecord>,
 }
 
 /// Reads a whole log.
@@ -98,7 +98,7 @@ pub struct FoundPair {
 pub fn read(log: &Path) -> Result<Reading, CliError> {
     let (mut walk, announcement) = Walk::open(log)?;
     let seed = announcement.draws.resampling_seed();
-    let mut tally = Tally::new(announcement.agents.len(), seed);
+    let mut tally = Tally::new(announcement.agents.len(), walk.roles, seed);
     let mut examples = Vec::new();
     let mut voids = 0;
     while let Some(step) = walk.step()? {
@@ -120,7 +120,7 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
             Step::Close(close) => {
                 let found = (close.match_count, close.void_count);
                 let all = tally.pair_count() == announcement.pair_count;
-                if found != (tally.pair_count() * 2, voids) || !all {
+                if found != (tally.match_count(), voids) || !all {
                     return Err(walk.fails("the close counts other matches than there are"));
                 }
             }
@@ -148,7 +148,7 @@ pub fn find_pair(log: &Path, pair_index: u64) -> Result<FoundPair, CliError> {
             }
             walk.skip_to_the_end()?;
             walk.check_root()?;
-            return Ok(FoundPair { announcement, legs: *legs });
+            return Ok(FoundPair { announcement, legs });
         }
         pairs += 1;
     }
@@ -221,7 +221,8 @@ fn check_opening(opening: &AnnouncementEntry, signed_as: &str) -> Result<Vkey, S
 
 /// What comes next in a log.
 enum Step {
-    Pair(Box<[MatchRecord; 2]>),
+    /// All legs of it.
+    Pair(Vec<MatchRecord>),
     Void(VoidRecord),
     Close(Close),
 }
@@ -238,6 +239,7 @@ struct Walk {
     reader: LogReader,
     vkey: Vkey,
     tournament: TournamentId,
+    roles: Roles,
     /// Over the entries that were read.
     tree: Frontier,
     /// What the tree's root was at the size of the newest head.
@@ -254,11 +256,14 @@ impl Walk {
         let vkey = check_opening(&opening, &reader.head().origin)
             .map_err(|fact| complain(log, &format!("entry 0: {fact}")))?;
         let announcement = read_announcement(&reader, &opening)?;
+        let config = TournamentConfig::parse(&announcement.config_toml)
+            .map_err(|error| complain(log, &format!("the announced file: {error}")))?;
         let mut walk = Walk {
             path: log.to_owned(),
             reader,
             vkey,
             tournament: TournamentId::of_first_entry(&first),
+            roles: config.roles,
             tree: Frontier::new(),
             root_at_head: None,
             stage: Stage::Playing,
@@ -276,7 +281,7 @@ impl Walk {
                 return Ok(None);
             };
             match (self.stage, item) {
-                (Stage::Playing, Item::Match(first)) => return self.second_leg(*first),
+                (Stage::Playing, Item::Match(first)) => return self.pair(*first),
                 (Stage::Playing, Item::Other(Entry::Void(entry))) => {
                     return Ok(Some(Step::Void(entry.void)));
                 }
@@ -294,9 +299,12 @@ impl Walk {
         }
     }
 
-    fn second_leg(&mut self, first: MatchRecord) -> Result<Option<Step>, CliError> {
+    fn pair(&mut self, first: MatchRecord) -> Result<Option<Step>, CliError> {
+        if self.roles.leg_count() == 1 {
+            return Ok(Some(Step::Pair(vec![first])));
+        }
         match self.item()? {
-            Some(Item::Match(second)) => Ok(Some(Step::Pair(Box::new([first, *second])))),
+            Some(Item::Match(second)) => Ok(Some(Step::Pair(vec![first, *second]))),
             Some(Item::Other(_)) => Err(self.fails("the second match of a pair is missing")),
             // A run that was killed may have written the first leg only; it is cut on resume.
             None => {

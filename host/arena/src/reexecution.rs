@@ -74,8 +74,8 @@ pub fn run(
     if let Some(reason) = other_engine(&announcement.engine, &sandbox.fingerprint()) {
         return Ok(not_checked(reason).into());
     }
-    let match_count = announcement.pair_count * 2;
-    let Some(sample) = sample(audit, choice, match_count)? else {
+    let schedule = schedule(log, announcement, &config)?;
+    let Some(sample) = sample(audit, choice, &schedule)? else {
         return Ok(not_checked("without tables nobody is known to lead".to_owned()).into());
     };
     let root = root(&mut reader, announcement, tournament)?;
@@ -136,12 +136,21 @@ fn other_engine(announced: &str, own: &str) -> Option<String> {
     }
 }
 
+/// Returns the schedule of a log that was audited.
+pub fn schedule(
+    log: &Path,
+    announcement: &Announcement,
+    config: &TournamentConfig,
+) -> Result<Schedule, CliError> {
+    Schedule::new(config, announcement.item_count).map_err(|error| reading::complain(log, &error))
+}
+
 /// Chooses the matches; `None` where it is not known who leads.
-fn sample(audit: &Audit, choice: Choice, match_count: u64) -> Result<Option<Sample>, CliError> {
+fn sample(audit: &Audit, choice: Choice, schedule: &Schedule) -> Result<Option<Sample>, CliError> {
     Ok(match choice {
         Choice::All => Some(Sample::All),
         // Nobody who made the log could know which matches these will be.
-        Choice::Count(count) => Some(Sample::draw(count, match_count, secrets::random_value()?)),
+        Choice::Count(count) => Some(Sample::of(schedule, count, secrets::random_value()?)),
         Choice::Top => audit.report.as_ref().map(Sample::top),
     })
 }
@@ -260,8 +269,7 @@ impl Stage<'_> {
         let bytes = blob(reader, self.announcement.catalog_sha256, files::CATALOG_BYTES_MAX)?;
         let catalog =
             Catalog::decode(&bytes).map_err(|error| reading::complain(reader.folder(), &error))?;
-        let schedule = Schedule::new(self.config, self.announcement.item_count)
-            .map_err(|error| reading::complain(reader.folder(), &error))?;
+        let schedule = schedule(reader.folder(), self.announcement, self.config)?;
         let rules = Rules::new(&self.config.rules, &self.config.limits);
         let seats = |request: SeatRequest, calls: &[ModelCall]| self.seat(request, calls);
         let job = Reexecution {

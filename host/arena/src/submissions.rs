@@ -8,6 +8,7 @@
 
 use arena_core::config::AgentConfig;
 use arena_core::hexadecimal::hex;
+use arena_core::scenario::Role;
 use arena_core::submission::{SUBMISSION_BYTES_MAX, Submission, params_sha256};
 use arena_log::note::{Note, Vkey};
 
@@ -42,10 +43,14 @@ pub fn read(
         CliError::Input(complaint)
     };
     let note = files::read_text(&path, SUBMISSION_BYTES_MAX as u64).map_err(fails)?;
-    let tournament = &file.config.name;
-    let statement = open(&note).and_then(|statement| {
-        hold(&statement, tournament, agent, component_sha256).map(|()| statement)
-    });
+    let entered = Entered {
+        tournament: &file.config.name,
+        agent,
+        component_sha256,
+        taken: file.config.roles_of(agent),
+    };
+    let statement =
+        open(&note).and_then(|statement| hold(&statement, &entered).map(|()| statement));
     match statement {
         Ok(statement) => Ok(Some(Signed { note, statement })),
         Err(fact) => {
@@ -65,13 +70,18 @@ fn open(note: &str) -> Result<Submission, String> {
     Ok(statement)
 }
 
-/// Compares a statement with what the tournament file enters.
-fn hold(
-    statement: &Submission,
-    tournament: &str,
-    agent: &AgentConfig,
+/// What a tournament file enters.
+struct Entered<'a> {
+    tournament: &'a str,
+    agent: &'a AgentConfig,
     component_sha256: [u8; 32],
-) -> Result<(), String> {
+    /// Whether it buys and whether it sells.
+    taken: [bool; 2],
+}
+
+/// Compares a statement with what the tournament file enters.
+fn hold(statement: &Submission, entered: &Entered<'_>) -> Result<(), String> {
+    let &Entered { tournament, agent, component_sha256, taken } = entered;
     if statement.tournament != tournament {
         let found = &statement.tournament;
         return Err(format!("it is for the tournament `{found}`, this is `{tournament}`"));
@@ -88,11 +98,14 @@ fn hold(
         let params = agent.params.escape_debug();
         return Err(format!("it is for other parameters than `{params}`, which the file gives"));
     }
-    // Every pair is played with the roles swapped.
-    if statement.roles != [true, true] {
-        return Err("it grants one role only, and in a tournament every agent plays both".into());
+    let refused = |role: &Role| taken[role.index()] && !statement.roles[role.index()];
+    match Role::BOTH.into_iter().find(refused) {
+        Some(_) if taken == [true, true] => {
+            Err("it grants one role only, and here every agent plays both".into())
+        }
+        Some(role) => Err(format!("it does not grant the role of the {role}, which is played")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Collects the commitments to contributions, in the order of the agents.
@@ -146,6 +159,11 @@ mod tests {
         }
     }
 
+    fn held(statement: &Submission, taken: [bool; 2]) -> Result<(), String> {
+        let (tournament, component_sha256) = ("spring", [7; 32]);
+        hold(statement, &Entered { tournament, agent: &agent(), component_sha256, taken })
+    }
+
     fn sign(key: &SigningKey, statement: &Submission) -> String {
         let text = statement.text();
         let signature = key.sign_note("author", &text).expect("a sound name");
@@ -157,7 +175,7 @@ mod tests {
         let key = SigningKey::from_seed([1; 32]);
         let opened = open(&sign(&key, &statement(&key))).expect("a sound statement");
         assert_eq!(opened, statement(&key));
-        assert_eq!(hold(&opened, "spring", &agent(), [7; 32]), Ok(()));
+        assert_eq!(held(&opened, [true, true]), Ok(()));
     }
 
     #[test]
@@ -183,11 +201,14 @@ mod tests {
             (other_component, "0808"),
             (other_params, "other parameters"),
             (elsewhere, "tournament `autumn`"),
-            (one_role, "one role only"),
+            (one_role.clone(), "one role only"),
         ] {
-            let refused = hold(&statement, "spring", &agent(), [7; 32]).expect_err(piece);
+            let refused = held(&statement, [true, true]).expect_err(piece);
             assert!(refused.contains(piece), "{refused}");
         }
+        assert_eq!(held(&one_role, [true, false]), Ok(()), "where it only buys");
+        let refused = held(&one_role, [false, true]).expect_err("where it only sells");
+        assert_eq!(refused, "it does not grant the role of the seller, which is played");
     }
 
     #[test]

@@ -271,7 +271,7 @@ impl Tournament {
         let schedule = Schedule::new(&self.config, self.announcement.item_count).expect("sound");
         let tournament = self.id;
         let seed = self.announcement.draws.resampling_seed();
-        let mut tally = Tally::new(self.config.agents.len(), seed);
+        let mut tally = Tally::new(self.config.agents.len(), self.config.roles, seed);
         for pair_index in 0..schedule.pair_count() {
             if pair_index == VOIDED_PAIR {
                 let void = VoidRecord { pair_index, attempt: 0, reason: VoidReason::Host };

@@ -289,10 +289,10 @@ fn split_has(split: Split, id: &str) -> bool {
 }
 
 /// Draws what is negotiated in one repetition on one item. All pairings of it share the
-/// scenario.
+/// scenario, and so do all repetitions of a group.
 ///
-/// The draws come from the stream `scenario` at the item's index and the repetition, and only
-/// what the file leaves open is drawn, in this order: the budget factor, uniformly in
+/// The draws come from the stream `scenario` at the item's index and the group's number, which is
+/// the repetition without `scenario_group`, and only what the file leaves open is drawn, in this order: the budget factor, uniformly in
 /// thousandths; the opener, buyer if `below(2)` is 0; the hidden horizon, one
 /// `below(mean_turns)` after each turn, which ends the match if it is 0.
 ///
@@ -306,7 +306,7 @@ pub fn draw_scenario(
     repetition: u32,
 ) -> Scenario {
     let entry = &catalog.entries[item_index as usize];
-    let address = [u64::from(item_index), u64::from(repetition)];
+    let address = [u64::from(item_index), u64::from(repetition / config.scenario_group)];
     let mut stream = Stream::derive(root, "scenario", &address);
     let budget = match entry.budget {
         Budget::Fixed(budget) => budget,

@@ -11,12 +11,12 @@ use super::check_catalog::check_catalog;
 use super::check_models::check_models;
 use super::error::Mistake;
 use super::limits::{self, MATCH_BYTES_MAX, MatchShape};
-use super::parse::{Given, RawConfig, RawDraws, RawHorizon, RawLimits, RawLog, RawRules};
+use super::parse::{Given, RawConfig, RawDraws, RawHorizon, RawLimits, RawLog, RawRoles, RawRules};
 use super::values::{check_name, check_origin, number, number_or};
 use super::{
     AMAZON_TURNS, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MAX, CHECKPOINT_STEP, CONFIG_BYTES_MAX,
     ConfigError, HorizonConfig, Limits, LogConfig, OpenerConfig, REPETITIONS_MAX, RETRIES_MAX,
-    RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
+    Roles, RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
 };
 
 pub(super) type Checked<T> = Result<T, Mistake>;
@@ -52,7 +52,9 @@ fn check(raw: RawConfig) -> Checked<TournamentConfig> {
     let name = check_name(&raw.name)?;
     let schedule = raw.schedule.map_or(ScheduleKind::RoundRobin, ScheduleKind::from);
     let self_play = raw.self_play.unwrap_or(false);
+    let roles = check_roles(&raw.roles, schedule, self_play)?;
     let repetitions = number_or(&raw.repetitions, 1..=REPETITIONS_MAX, 1)?;
+    let scenario_group = check_group(&raw.scenario_group, repetitions)?;
     let rules = check_rules(raw.rules)?;
     let catalog = check_catalog(&raw.catalog)?;
     let models = check_models(raw.models)?;
@@ -65,8 +67,10 @@ fn check(raw: RawConfig) -> Checked<TournamentConfig> {
         beacon_round: check_beacon(raw.draws, &raw.seed)?,
         log: check_log(raw.log)?,
         schedule,
+        roles,
         self_play,
         repetitions,
+        scenario_group,
         rules,
         catalog,
         limits,
@@ -75,6 +79,39 @@ fn check(raw: RawConfig) -> Checked<TournamentConfig> {
     };
     check_match_bytes(&config, limits_span)?;
     Ok(config)
+}
+
+fn check_roles(given: &Given<RawRoles>, schedule: ScheduleKind, self_play: bool) -> Checked<Roles> {
+    let Some(given) = given else {
+        return Ok(Roles::Both);
+    };
+    let roles = Roles::from(*given.get_ref());
+    if roles == Roles::Both {
+        return Ok(roles);
+    }
+    if schedule != ScheduleKind::Gauntlet {
+        let message = "there are candidates only in a gauntlet".to_owned();
+        let hint = "set `schedule = \"gauntlet\"`, or leave `roles` out".to_owned();
+        return Err(Mistake::at(given.span(), message).hint(hint));
+    }
+    if self_play {
+        let message = "who meets itself buys and sells".to_owned();
+        let hint = "leave `self_play` or `roles` out".to_owned();
+        return Err(Mistake::at(given.span(), message).hint(hint));
+    }
+    Ok(roles)
+}
+
+fn check_group(given: &Given<i128>, repetitions: u32) -> Checked<u32> {
+    let group = number_or(given, 1..=REPETITIONS_MAX, 1)?;
+    match given {
+        Some(given) if !repetitions.is_multiple_of(group) => {
+            let message = format!("`repetitions` of `{repetitions}` is no multiple of `{group}`");
+            Err(Mistake::at(given.span(), message)
+                .hint("each group of repetitions has one scenario".to_owned()))
+        }
+        _ => Ok(group),
+    }
 }
 
 fn check_beacon(raw: Option<RawDraws>, seed: &Given<i128>) -> Checked<Option<u64>> {

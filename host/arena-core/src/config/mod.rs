@@ -23,7 +23,7 @@ pub use models::{ModelConfig, ModelSource};
 pub use values::{is_name, is_origin};
 
 use crate::price::Price;
-use crate::scenario::{Regulation, RuleSet};
+use crate::scenario::{Regulation, Role, RuleSet};
 
 /// Largest tournament file in bytes. It is kept whole in the log's first entry.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
@@ -58,10 +58,15 @@ pub struct TournamentConfig {
     pub log: LogConfig,
     /// Who meets whom.
     pub schedule: ScheduleKind,
+    /// Who buys and who sells. One-sided only in a gauntlet without self-play.
+    pub roles: Roles,
     /// Whether an agent also meets itself.
     pub self_play: bool,
     /// Pairs per pairing and item, at least 1.
     pub repetitions: u32,
+    /// So many repetitions, one after the other, have the same scenario: at least 1, and a divisor
+    /// of `repetitions`.
+    pub scenario_group: u32,
     /// The rules of play.
     pub rules: RulesConfig,
     /// Where the items come from.
@@ -98,6 +103,36 @@ pub enum ScheduleKind {
     RoundRobin,
     /// Candidates meet the field; neither side meets its own.
     Gauntlet,
+}
+
+/// Who buys and who sells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roles {
+    /// Everybody does both: a pair is two matches, with the roles swapped.
+    Both,
+    /// Candidates buy from the field: a pair is one match.
+    CandidatesBuy,
+    /// Candidates sell to the field: a pair is one match.
+    CandidatesSell,
+}
+
+impl Roles {
+    /// Returns how many matches a pair has.
+    pub fn leg_count(self) -> u8 {
+        match self {
+            Roles::Both => 2,
+            Roles::CandidatesBuy | Roles::CandidatesSell => 1,
+        }
+    }
+
+    /// Returns the only role that candidates take; `None` where everybody takes both.
+    pub fn of_candidates(self) -> Option<Role> {
+        match self {
+            Roles::Both => None,
+            Roles::CandidatesBuy => Some(Role::Buyer),
+            Roles::CandidatesSell => Some(Role::Seller),
+        }
+    }
 }
 
 /// The rules of play.
@@ -196,6 +231,19 @@ pub enum Split {
     Train,
     /// The test part.
     Test,
+}
+
+impl TournamentConfig {
+    /// Returns whether an agent buys and whether it sells.
+    pub fn roles_of(&self, agent: &AgentConfig) -> [bool; 2] {
+        match self.roles.of_candidates() {
+            None => [true; 2],
+            Some(role) => {
+                let own = if agent.candidate { role } else { role.other() };
+                Role::BOTH.map(|role| role == own)
+            }
+        }
+    }
 }
 
 /// One agent of a tournament file.

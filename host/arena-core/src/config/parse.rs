@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::scenario::{Regulation, RuleSet};
 
-use super::{OpenerConfig, ScheduleKind, Split};
+use super::{OpenerConfig, Roles, ScheduleKind, Split};
 
 /// A value and its place in the text, if the key is there.
 pub(super) type Given<T> = Option<Spanned<T>>;
@@ -21,8 +21,10 @@ pub(super) struct RawConfig {
     pub(super) name: Spanned<String>,
     pub(super) seed: Given<i128>,
     pub(super) schedule: Option<RawSchedule>,
+    pub(super) roles: Given<RawRoles>,
     pub(super) self_play: Option<bool>,
     pub(super) repetitions: Given<i128>,
+    pub(super) scenario_group: Given<i128>,
     pub(super) rules: Option<RawRules>,
     pub(super) catalog: Spanned<RawCatalog>,
     pub(super) limits: Given<RawLimits>,
@@ -45,6 +47,24 @@ impl From<RawSchedule> for ScheduleKind {
         match raw {
             RawSchedule::RoundRobin => ScheduleKind::RoundRobin,
             RawSchedule::Gauntlet => ScheduleKind::Gauntlet,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawRoles {
+    Both,
+    CandidatesBuy,
+    CandidatesSell,
+}
+
+impl From<RawRoles> for Roles {
+    fn from(raw: RawRoles) -> Roles {
+        match raw {
+            RawRoles::Both => Roles::Both,
+            RawRoles::CandidatesBuy => Roles::CandidatesBuy,
+            RawRoles::CandidatesSell => Roles::CandidatesSell,
         }
     }
 }

@@ -48,13 +48,15 @@ pub struct Report {
     /// Mean rewards of rows against columns, both in the order of `rows`; `None` where they
     /// never met.
     pub head_to_head: Vec<Vec<Option<Meeting>>>,
-    /// Every two agents that played, by rank: who is ahead, and whether that is more than luck.
+    /// Every two agents that played, by rank: who is ahead, and whether that is more than luck. Only
+    /// two of one side where candidates take one role only.
     pub comparisons: Vec<Comparison>,
     /// Agents that cannot be told apart, best first; one agent may stand in several.
     pub groups: Vec<Group>,
     /// What the side of the table is worth.
     pub role_effect: RoleEffect,
-    /// How many pairs the first place hangs on; `None` with fewer than two agents that played.
+    /// How many pairs the first place hangs on; `None` with fewer than two agents that played, on
+    /// the candidates' side where candidates take one role only.
     pub fragility: Option<Fragility>,
     /// Lines to read the means against.
     pub references: References,
@@ -192,10 +194,9 @@ impl Report {
         let resamples = tally.resamples(options.resamples);
         let rating = tally.rating(&resamples);
         let mut rows = rows(announcement, tally, &tally.estimates(&resamples), &rating);
-        let played = rows.iter().filter(|row| row.match_count > 0);
-        let ranked: Vec<u16> = played.map(|row| row.agent).collect();
-        let comparisons = comparisons(tally, &ranked);
-        let groups = groups_of(&ranked, &comparisons);
+        let sides = sides(tally, &rows);
+        let comparisons = comparisons(tally, &sides);
+        let groups = groups_of(&sides, &comparisons);
         for row in &mut rows {
             let own = groups.iter().filter(|group| group.agents.contains(&row.agent));
             row.group_letters = own.map(|group| group.letter.as_str()).collect();
@@ -209,7 +210,7 @@ impl Report {
                 buyer_reward_lead: tally.role_gap(&resamples),
                 buyer_points: rating.buyer_points,
             },
-            fragility: tally.fragility(&ranked),
+            fragility: sides.first().and_then(|ranked| tally.fragility(ranked)),
             references: tally.references(second_best(announcement)),
             warnings: warnings::collect(announcement, tally, &rating),
             rows,
@@ -244,7 +245,7 @@ fn header(announcement: &Announcement, tally: &Tally) -> Header {
         item_count: announcement.item_count,
         pair_count: announcement.pair_count,
         pairs_played: tally.pair_count(),
-        matches_played: tally.pair_count() * 2,
+        matches_played: tally.match_count(),
         block_count: tally.blocks_present(),
         voids_model_provider: tally.void_count(VoidReason::ModelProvider),
         voids_host: tally.void_count(VoidReason::Host),
@@ -282,16 +283,48 @@ fn rows(
     // Agents without a match come last; equal means stand in announcement order. The key is the
     // very number that the table shows: a sum in another order may differ in its last bit.
     let key = |row: &Row| row.estimates.reward.value.unwrap_or(f64::NEG_INFINITY);
-    rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    let side = |row: &Row| side(tally, row).unwrap_or(usize::MAX);
+    rows.sort_by(|a, b| side(a).cmp(&side(b)).then(key(b).total_cmp(&key(a))));
     for (place, row) in rows.iter_mut().enumerate() {
         row.rank = place + 1;
     }
     rows
 }
 
-fn comparisons(tally: &Tally, ranked: &[u16]) -> Vec<Comparison> {
-    let mut found = Vec::with_capacity(ranked.len() * ranked.len().saturating_sub(1) / 2);
-    for (rank, ahead) in ranked.iter().enumerate() {
+/// Returns which side an agent is ranked on, from 0; `None` without a match. There is one side, but
+/// for tournaments in which candidates take one role only: there they are the first side, and the
+/// others the second.
+fn side(tally: &Tally, row: &Row) -> Option<usize> {
+    if row.match_count == 0 {
+        return None;
+    }
+    let candidates = tally.roles().of_candidates();
+    let [buyer, seller] = [&row.buyer, &row.seller].map(|metrics| metrics.get(Metric::Reward));
+    Some(match candidates {
+        None => 0,
+        Some(Role::Buyer) => usize::from(buyer.is_none()),
+        Some(Role::Seller) => usize::from(seller.is_none()),
+    })
+}
+
+/// Returns the agents that played, by side, best first: only within a side are they compared.
+fn sides(tally: &Tally, rows: &[Row]) -> Vec<Vec<u16>> {
+    let mut sides: Vec<Vec<u16>> = Vec::new();
+    for row in rows {
+        if let Some(place) = side(tally, row) {
+            sides.resize(sides.len().max(place + 1), Vec::new());
+            sides[place].push(row.agent);
+        }
+    }
+    sides
+}
+
+fn comparisons(tally: &Tally, sides: &[Vec<u16>]) -> Vec<Comparison> {
+    let pair_count = |ranked: &Vec<u16>| ranked.len() * ranked.len().saturating_sub(1) / 2;
+    let mut found = Vec::with_capacity(sides.iter().map(pair_count).sum());
+    let places = sides.iter().flat_map(|ranked| (0..ranked.len()).map(move |rank| (ranked, rank)));
+    for (ranked, rank) in places {
+        let ahead = &ranked[rank];
         for behind in &ranked[rank + 1..] {
             if let Some(difference) = tally.compare(*ahead, *behind) {
                 found.push(Comparison {
@@ -314,19 +347,20 @@ fn comparisons(tally: &Tally, ranked: &[u16]) -> Vec<Comparison> {
     found
 }
 
-fn groups_of(ranked: &[u16], comparisons: &[Comparison]) -> Vec<Group> {
+fn groups_of(sides: &[Vec<u16>], comparisons: &[Comparison]) -> Vec<Group> {
     let differing: BTreeSet<(u16, u16)> = comparisons
         .iter()
         .filter(|comparison| comparison.differ)
         .map(|comparison| (comparison.ahead, comparison.behind))
         .collect();
-    let differ = |ahead: usize, behind: usize| differing.contains(&(ranked[ahead], ranked[behind]));
-    let runs = groups(ranked.len(), &differ).into_iter().enumerate();
-    runs.map(|(place, (first, last))| Group {
-        letter: letter(place),
-        agents: ranked[first..=last].to_vec(),
-    })
-    .collect()
+    let runs = sides.iter().flat_map(|ranked| {
+        let differ =
+            |ahead: usize, behind: usize| differing.contains(&(ranked[ahead], ranked[behind]));
+        let runs = groups(ranked.len(), &differ).into_iter();
+        runs.map(|(first, last)| ranked[first..=last].to_vec())
+    });
+    let named = runs.enumerate().map(|(place, agents)| Group { letter: letter(place), agents });
+    named.collect()
 }
 
 fn head_to_head(tally: &Tally, rows: &[Row]) -> Vec<Vec<Option<Meeting>>> {

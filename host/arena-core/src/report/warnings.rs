@@ -1,6 +1,7 @@
 //! What a reader should know before trusting a report.
 
 use crate::announcement::Announcement;
+use crate::scenario::Role;
 use crate::statistics::Tally;
 use crate::statistics::bootstrap::BLOCKS_TRUSTED_MIN;
 use crate::statistics::inference::Rating;
@@ -11,6 +12,7 @@ pub fn collect(announcement: &Announcement, tally: &Tally, rating: &Rating) -> V
     let mut found = entered_twice(announcement);
     found.extend(without_matches(announcement, tally));
     found.extend(few_blocks(tally));
+    found.extend(one_sided(tally));
     if rating.separate_fields > 1 {
         let fields = rating.separate_fields;
         found.push(format!(
@@ -41,6 +43,17 @@ fn without_matches(announcement: &Announcement, tally: &Tally) -> Vec<String> {
     let agents = announcement.agents.iter().zip(tally.agents());
     let idle = agents.filter(|(_, sums)| sums.both_roles().get(Metric::Reward).is_none());
     idle.map(|(entry, _)| format!("`{}` has no match", entry.name)).collect()
+}
+
+fn one_sided(tally: &Tally) -> Option<String> {
+    let verb = match tally.roles().of_candidates()? {
+        Role::Buyer => "buy",
+        Role::Seller => "sell",
+    };
+    Some(format!(
+        "candidates only {verb}: they stand first, and only agents of one side are compared, as \
+         what a side is worth cannot be told from who sits on it"
+    ))
 }
 
 fn few_blocks(tally: &Tally) -> Option<String> {

@@ -26,9 +26,6 @@ pub const GRID: u64 = 64;
 /// Zooms into the neighbourhood of the best count; 64 × 32⁷ exceeds any number of pairs.
 const ZOOMS_MAX: u32 = 8;
 
-/// Matches in a pair.
-const LEGS: f64 = 2.0;
-
 /// Pairs with nearly the same sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bin {
@@ -46,7 +43,7 @@ pub struct PairSums {
 }
 
 impl PairSums {
-    /// Adds a pair: the rewards of both legs for the first and for the second agent.
+    /// Adds a pair: the rewards of its legs for the first and for the second agent.
     pub fn add(&mut self, sums: [f64; 2]) {
         let bins = [
             self.by_first.entry(bin_of(sums[0])).or_default(),
@@ -73,11 +70,13 @@ pub struct Standing {
     pub reward_sum: f64,
     /// Matches.
     pub match_count: f64,
+    /// Matches of each pair.
+    pub leg_count: f64,
 }
 
 impl Standing {
     fn mean_without(self, pair_count: u64, reward_sum: f64) -> Option<f64> {
-        let left = self.match_count - LEGS * pair_count as f64;
+        let left = self.match_count - self.leg_count * pair_count as f64;
         (left > 0.5).then(|| (self.reward_sum - reward_sum) / left)
     }
 }
@@ -315,7 +314,8 @@ mod tests {
     fn standing(pairs: &[Pair], agent: u16) -> Standing {
         let own = pairs.iter().flat_map(|(agents, sums)| agents.iter().zip(sums));
         let own: Vec<f64> = own.filter(|(name, _)| **name == agent).map(|(_, sum)| *sum).collect();
-        Standing { reward_sum: own.iter().sum(), match_count: LEGS * own.len() as f64 }
+        let (reward_sum, leg_count) = (own.iter().sum(), 2.0);
+        Standing { reward_sum, match_count: leg_count * own.len() as f64, leg_count }
     }
 
     fn mean(pairs: &[Pair], agent: u16) -> Option<f64> {
@@ -417,7 +417,7 @@ mod tests {
             sums.add(if number % 5 < 3 { [1.5, 0.5] } else { [0.5, 1.5] });
         }
         let pairings = BTreeMap::from([((0, 1), &sums)]);
-        let standing = |reward_sum| Standing { reward_sum, match_count: 2e6 };
+        let standing = |reward_sum| Standing { reward_sum, match_count: 2e6, leg_count: 2.0 };
         let [leader, rival] = [(0, standing(1.1e6)), (1, standing(0.9e6))];
         assert_eq!(pairs_to_overtake(&pairings, leader, rival, u64::MAX), Some(200_001));
         assert_eq!(pairs_to_overtake(&pairings, leader, rival, 200_001), None);

@@ -38,7 +38,8 @@ pub struct Rating {
     /// By announcement order, on the Elo-like scale with mean 0; no value for an agent without
     /// a match against another.
     pub points: Vec<Estimate>,
-    /// What being the buyer is worth, on the same scale.
+    /// What being the buyer is worth, on the same scale; no value where candidates take one role
+    /// only, as no match tells it from how strong they are. Points then compare agents of one side.
     pub buyer_points: Estimate,
     /// How many sets of agents there are that never met across, even indirectly. With more
     /// than one, only agents of the same set can be compared.
@@ -72,9 +73,13 @@ impl Tally {
         self.agents.iter().map(|agent| agent.estimates(resamples)).collect()
     }
 
-    /// Returns how much more a buyer gets than a seller on average: mean buyer reward minus
-    /// mean seller reward over all matches, in [-2, 2].
+    /// Returns how much more a buyer gets than a seller on average; nothing where candidates take
+    /// one role only, as who buys and who sells are then other agents. Mean buyer reward minus mean
+    /// seller reward over all matches, in [-2, 2].
     pub fn role_gap(&self, resamples: &Resamples) -> Estimate {
+        if self.is_one_sided() {
+            return Estimate::default();
+        }
         let mut blocks = vec![[Mean::default(); 2]; self.blocks_present.len()];
         for agent in &self.agents {
             for (into, sums) in blocks.iter_mut().zip(&agent.blocks) {
@@ -110,7 +115,8 @@ impl Tally {
             buyer_points.push((!duels.is_empty()).then_some(again.buyer_term));
         }
         let estimates = strengths_of_rated(&whole, &all).into_iter().zip(&points);
-        let buyer_term = (!all.is_empty()).then_some(whole.buyer_term);
+        let is_known = !all.is_empty() && !self.is_one_sided();
+        let buyer_term = is_known.then_some(whole.buyer_term);
         Rating {
             points: estimates
                 .map(|(value, resampled)| Estimate::new(value, resampled).scaled(POINTS_PER_LOGIT))
@@ -141,7 +147,8 @@ impl Tally {
             others.map(|(agents, pairing)| (*agents, &pairing.sums)).collect();
         let standing = |agent: u16| {
             let sums = self.agents[usize::from(agent)].both_roles().mean(Metric::Reward);
-            (agent, Standing { reward_sum: sums.sum, match_count: sums.weight })
+            let leg_count = f64::from(self.roles().leg_count());
+            (agent, Standing { reward_sum: sums.sum, match_count: sums.weight, leg_count })
         };
         let mut found = Fragility { leader, successor: None, pair_count: None };
         for &rival in rivals {
@@ -182,6 +189,11 @@ impl Tally {
             }
         }
         duels
+    }
+
+    /// Returns whether each agent takes one role only.
+    pub fn is_one_sided(&self) -> bool {
+        self.roles().of_candidates().is_some()
     }
 
     fn separate_fields(&self) -> usize {

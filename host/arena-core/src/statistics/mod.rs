@@ -5,12 +5,17 @@
 //! pairs there are.
 //!
 //! The unit of resampling is the *block*: all pairs whose item has the same number modulo the
-//! block count. A pair is never split, so role advantage and scenario luck cancel inside it;
-//! pairs on the same item share budget, cost and list price, so they are drawn together. This is
-//! a cluster bootstrap (Davison and Hinkley 1997, section 3.8; Field and Welsh 2007). Resampling
-//! single matches instead would count one lucky item once for every pairing that met it, and
-//! print intervals that are too narrow. With up to as many items as blocks, a block is an item.
-//! Everything is conditional on the field: other opponents would give other means.
+//! block count. A pair is never split, so scenario luck cancels inside it, and role advantage where
+//! it has two legs; pairs on the same item share budget, cost and list price, so they are drawn
+//! together, and with them all repetitions that share a scenario. This is a cluster bootstrap
+//! (Davison and Hinkley 1997, section 3.8; Field and Welsh 2007). Resampling single matches instead
+//! would count one lucky item once for every pairing that met it, and print intervals that are too
+//! narrow. With up to as many items as blocks, a block is an item. Everything is conditional on the
+//! field: other opponents would give other means.
+//!
+//! Where candidates take one role only, a pair has one leg. Agents of one side are then compared as
+//! ever, paired on blocks. What the side is worth cannot be told from who sits on it, so neither is
+//! it estimated nor are agents of two sides compared.
 //!
 //! Not here: layout (`arena`), formulas of a single match (`score`).
 
@@ -26,6 +31,7 @@ pub mod special;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::config::Roles;
 use crate::fault::{Fault, VoidReason};
 use crate::record::{MatchRecord, Outcome, VoidRecord};
 use crate::scenario::Role;
@@ -47,6 +53,7 @@ pub const CELLS_MAX: usize = 1 << 20;
 /// Everything that a report needs of the pairs played.
 #[derive(Clone, Debug)]
 pub struct Tally {
+    roles: Roles,
     seed: u64,
     block_count: usize,
     pair_count: u64,
@@ -97,7 +104,7 @@ struct BlockWins {
     buyer_halves: u32,
 }
 
-/// Two records that are not the two legs of a pair.
+/// Records that are not the legs of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairError {
     /// An agent that was not announced.
@@ -109,10 +116,13 @@ pub enum PairError {
         /// How many agents were announced.
         agent_count: usize,
     },
-    /// Not leg 0 and leg 1 of one pair with the roles swapped.
+    /// Not leg 0 and leg 1 of one pair with the roles swapped, or not leg 0 alone where a pair has
+    /// one leg.
     Legs {
         /// The first record's place in the schedule.
         pair_index: u64,
+        /// How many legs a pair has.
+        leg_count: u8,
     },
 }
 
@@ -122,7 +132,10 @@ impl fmt::Display for PairError {
             PairError::Agent { pair_index, found, agent_count } => {
                 write!(f, "pair `{pair_index}`: agent `{found}` of {agent_count} does not exist")
             }
-            PairError::Legs { pair_index } => {
+            PairError::Legs { pair_index, leg_count: 1 } => {
+                write!(f, "pair `{pair_index}`: the record is not its only leg")
+            }
+            PairError::Legs { pair_index, .. } => {
                 write!(f, "pair `{pair_index}`: the records are not its two legs, roles swapped")
             }
         }
@@ -132,12 +145,13 @@ impl fmt::Display for PairError {
 impl std::error::Error for PairError {}
 
 impl Tally {
-    /// Starts an empty tally for agents numbered from 0. `seed` is
-    /// [`crate::draws::Draws::resampling_seed`]; it only
-    /// moves the resampling, which draws from its own streams.
-    pub fn new(agent_count: usize, seed: u64) -> Tally {
+    /// Starts an empty tally for agents numbered from 0, whose pairs have as many legs as `roles`
+    /// says. `seed` is [`crate::draws::Draws::resampling_seed`]; it only moves the resampling,
+    /// which draws from its own streams.
+    pub fn new(agent_count: usize, roles: Roles, seed: u64) -> Tally {
         let pairings = (agent_count * (agent_count + 1) / 2).max(1);
         Tally {
+            roles,
             seed,
             block_count: (CELLS_MAX / pairings).clamp(BLOCKS_MIN, BLOCKS_MAX),
             pair_count: 0,
@@ -149,26 +163,26 @@ impl Tally {
         }
     }
 
-    /// Adds a finished pair: leg 0, then leg 1.
+    /// Adds a finished pair: leg 0, then leg 1 where there is one.
     ///
     /// # Errors
-    /// The records are not the two legs of one pair between announced agents. Nothing is added
-    /// then.
-    pub fn add_pair(&mut self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
-        self.check_pair(legs)?;
-        let block = legs[0].item_index as usize % self.block_count;
-        let measures = [measure(&legs[0]), measure(&legs[1])];
-        for (record, seats) in legs.iter().zip(&measures) {
+    /// The records are not the legs of one pair between announced agents. Nothing is added then.
+    pub fn add_pair(&mut self, legs: &[MatchRecord]) -> Result<(), PairError> {
+        let first = self.check_pair(legs)?;
+        let block = first.item_index as usize % self.block_count;
+        let mut rewards: Vec<[f64; 2]> = Vec::with_capacity(legs.len());
+        for record in legs {
+            let seats = measure(record);
             for role in Role::BOTH {
                 let agent = usize::from(record.agents[role.index()]);
                 self.agents[agent].add(role, block, &seats[role.index()]);
             }
             self.note_misbehaviour(record);
+            rewards.push(seats.map(|seat| seat.reward));
         }
-        let rewards = measures.map(|seats| seats.map(|seat| seat.reward));
-        let pairing = self.pairings.entry(ordered(legs[0].agents)).or_default();
-        pairing.add(legs[0].agents, block, rewards);
-        self.scenarios.add(&legs[0]);
+        let pairing = self.pairings.entry(ordered(first.agents)).or_default();
+        pairing.add(first.agents, block, &rewards);
+        self.scenarios.add(first);
         if self.blocks_present.len() <= block {
             self.blocks_present.resize(block + 1, false);
         }
@@ -185,6 +199,16 @@ impl Tally {
     /// Returns how many pairs were added.
     pub fn pair_count(&self) -> u64 {
         self.pair_count
+    }
+
+    /// Returns how many matches were added.
+    pub fn match_count(&self) -> u64 {
+        self.pair_count * u64::from(self.roles.leg_count())
+    }
+
+    /// Returns who buys and who sells.
+    pub fn roles(&self) -> Roles {
+        self.roles
     }
 
     /// Returns how many pairs were voided for a reason.
@@ -204,18 +228,28 @@ impl Tally {
         pairing.map_or([Mean::default(); 2], |found| found.rewards[orientation([buyer, seller])])
     }
 
-    fn check_pair(&self, legs: &[MatchRecord; 2]) -> Result<(), PairError> {
-        let [first, second] = legs;
+    /// Returns the first leg.
+    ///
+    /// # Panics
+    /// If there is no record.
+    fn check_pair<'r>(&self, legs: &'r [MatchRecord]) -> Result<&'r MatchRecord, PairError> {
+        let first = legs.first().expect("a pair has a leg");
         let agent_count = self.agents.len();
         let pair_index = first.pair_index;
         let known = |agent: &&u16| usize::from(**agent) >= agent_count;
         if let Some(found) = first.agents.iter().find(known) {
             return Err(PairError::Agent { pair_index, found: *found, agent_count });
         }
-        let swapped = second.agents == [first.agents[1], first.agents[0]];
-        let same = second.pair_index == pair_index && second.item_index == first.item_index;
-        let ordered = (first.leg, second.leg) == (0, 1);
-        if swapped && same && ordered { Ok(()) } else { Err(PairError::Legs { pair_index }) }
+        let swapped = [first.agents[1], first.agents[0]];
+        let is_second = |second: &MatchRecord| {
+            let same = second.pair_index == pair_index && second.item_index == first.item_index;
+            same && second.leg == 1 && second.agents == swapped
+        };
+        let leg_count = self.roles.leg_count();
+        let are_legs = first.leg == 0
+            && legs.len() == usize::from(leg_count)
+            && legs[1..].iter().all(is_second);
+        if are_legs { Ok(first) } else { Err(PairError::Legs { pair_index, leg_count }) }
     }
 
     fn note_misbehaviour(&mut self, record: &MatchRecord) {
@@ -254,15 +288,16 @@ impl AgentTally {
 }
 
 impl Pairing {
-    /// Adds a pair: who bought and who sold in leg 0, and the rewards of both legs by role.
-    fn add(&mut self, agents: [u16; 2], block: usize, rewards: [[f64; 2]; 2]) {
+    /// Adds a pair: who bought and who sold in leg 0, and the rewards of each leg by role.
+    fn add(&mut self, agents: [u16; 2], block: usize, rewards: &[[f64; 2]]) {
         if self.blocks.len() <= block {
             self.blocks.resize(block + 1, Default::default());
         }
         let first = orientation(agents);
         // An agent against itself buys from itself in both legs.
         let swap = usize::from(agents[0] != agents[1]);
-        for (leg, [buyer, seller]) in rewards.into_iter().enumerate() {
+        let mut sums = [0.0; 2];
+        for (leg, &[buyer, seller]) in rewards.iter().enumerate() {
             let buying = first ^ (leg & swap);
             self.rewards[buying][0].add(buyer);
             self.rewards[buying][1].add(seller);
@@ -273,10 +308,12 @@ impl Pairing {
                 std::cmp::Ordering::Equal => 1,
                 std::cmp::Ordering::Less => 0,
             };
+            // The first agent buys in leg 0 and sells in leg 1.
+            let [own, other] = if leg == 0 { [buyer, seller] } else { [seller, buyer] };
+            sums[0] += own;
+            sums[1] += other;
         }
-        let first_sum = rewards[0][0] + rewards[1][1];
-        let second_sum = rewards[0][1] + rewards[1][0];
-        let by_number = [[first_sum, second_sum], [second_sum, first_sum]];
+        let by_number = [sums, [sums[1], sums[0]]];
         self.sums.add(by_number[first]);
     }
 }

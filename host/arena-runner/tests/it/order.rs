@@ -194,7 +194,10 @@ fn the_news_begin_with_the_start_grow_and_end_with_the_summary() {
     let summary = stage.run_with(folder.path(), 2, &stop, &hagglers, &mut tell);
     let summary = summary.expect("hagglers play to the end");
     let pair_count = stage.schedule.pair_count();
-    assert_eq!(news.first(), Some(&RunEvent::Started { pairs_done: 0, pair_count }));
+    assert_eq!(
+        news.first(),
+        Some(&RunEvent::Started { pairs_done: 0, pair_count, matches_done: 0 })
+    );
     assert_eq!(news.last(), Some(&RunEvent::Finished(summary)));
     let mut pairs_before = 0;
     for event in &news[1..news.len() - 1] {

@@ -66,7 +66,7 @@ fn find_pair(
             };
             found.push((index, out));
         }
-        // A pair has two matches, and they are neighbours.
+        // A pair has two matches at most, and they are neighbours.
         if found.len() == 2 || (args.leg.is_some() && found.len() == 1) {
             break;
         }

@@ -212,7 +212,7 @@ fn fragility(report: &Report) -> String {
         found.map_or("-", |row| row.name.as_str())
     };
     let Some(fragility) = report.fragility else {
-        return "fewer than two agents played".to_owned();
+        return "fewer than two agents to compare".to_owned();
     };
     let leader = name(fragility.leader);
     match (fragility.successor, fragility.pair_count) {
