@@ -98,8 +98,12 @@ pub fn examples(usage: &Usage, terms: &Terms<'_>) -> Result<Vec<Example>, Exampl
         match open {
             Some(example) => extend(example, call, tokens, spoken),
             None => {
-                let (tokens, scored) = (Vec::new(), Vec::new());
-                let sequence = Sequence { tokens, scored, temperature, experts: None };
+                let sequence = Sequence {
+                    tokens: Vec::new(),
+                    scored: Vec::new(),
+                    temperature,
+                    experts: None,
+                };
                 let mut example = Example {
                     sequence,
                     sampled_logprobs: Vec::new(),
