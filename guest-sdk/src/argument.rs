@@ -48,15 +48,25 @@ impl Arguments {
 
     /// Notes the arguments in one turn's talk and returns the name of the first new one.
     pub fn hear(&mut self, talk: &str) -> Option<&'static str> {
-        let talk = talk[..talk.floor_char_boundary(TALK_BYTES_MAX)].to_ascii_lowercase();
         let mut first = None;
-        for ((name, words), heard) in self.kinds.iter().zip(&mut self.heard) {
-            if !*heard && words.iter().any(|word| talk.contains(word)) {
-                *heard = true;
-                first = first.or(Some(*name));
+        for (kind, found) in self.find(talk).into_iter().enumerate() {
+            if found && !self.heard[kind] {
+                self.heard[kind] = true;
+                first = first.or(Some(self.kinds[kind].0));
             }
         }
         first
+    }
+
+    /// Returns which kinds one turn's talk has, heard before or not, and notes nothing.
+    pub fn find(&self, talk: &str) -> [bool; 5] {
+        let talk = talk[..talk.floor_char_boundary(TALK_BYTES_MAX)].to_ascii_lowercase();
+        self.kinds.map(|(_, words)| words.iter().any(|word| talk.contains(word)))
+    }
+
+    /// Returns which kinds were heard.
+    pub fn heard(&self) -> [bool; 5] {
+        self.heard
     }
 
     /// Returns how many kinds were heard.
@@ -80,6 +90,16 @@ mod tests {
         assert_eq!(arguments.hear("Cheaper! Cheaper!"), None);
         assert_eq!(arguments.hear("I pay cash."), Some("a quick deal"));
         assert_eq!(arguments.count(), 3);
+    }
+
+    #[test]
+    fn finding_arguments_notes_nothing() {
+        let mut arguments = Arguments::of(Role::Buyer);
+        let talk = "On last month's price history, with my savings!";
+        assert_eq!(arguments.find(talk), [false, false, true, true, false]);
+        assert_eq!(arguments.heard(), [false; 5]);
+        assert_eq!(arguments.hear(talk), Some("past prices"));
+        assert_eq!(arguments.heard(), arguments.find(talk));
     }
 
     #[test]

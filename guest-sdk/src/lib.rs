@@ -10,6 +10,7 @@
 pub mod argument;
 pub mod attack;
 pub mod chat;
+pub mod compact;
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 pub mod component;
@@ -27,7 +28,9 @@ pub mod reply;
 pub mod rng;
 pub mod speaker;
 pub mod tactic;
+pub mod temper;
 pub mod trace;
+pub mod training;
 pub mod view;
 pub mod wording;
 

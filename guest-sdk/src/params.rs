@@ -111,6 +111,33 @@ impl Params {
         share.ok_or_else(|| bad(key, &text, "a percentage from 0% to 100%".to_owned()))
     }
 
+    /// Takes a range such as `0.5/2` or `5%/12.5%`, or one number for both of its ends.
+    ///
+    /// # Errors
+    /// Not one or two numbers or percentages, outside of the bounds, or the ends the wrong way
+    /// round.
+    pub fn range(
+        &mut self,
+        key: &'static str,
+        default: [f64; 2],
+        [low, high]: [f64; 2],
+    ) -> Result<[f64; 2], ParamError> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        let (first, last) = text.split_once('/').unwrap_or((&text, &text));
+        let read = |end: &str| percentage(end).or_else(|| decimal(end));
+        match (read(first), read(last)) {
+            (Some(first), Some(last)) if low <= first && first <= last && last <= high => {
+                Ok([first, last])
+            }
+            _ => {
+                let [low, high] = [plain(low), plain(high)];
+                Err(bad(key, &text, format!("a range such as `{low}/{high}`, within that")))
+            }
+        }
+    }
+
     /// Takes shares joined by `/`, such as `44%/63%/95%`: at least one, at most `count_max`.
     ///
     /// # Errors
@@ -312,6 +339,19 @@ mod tests {
         }
         assert!(params("mode=other").choice("mode", &["relative"]).is_err());
         assert!(params("kindness=0.5").share("kindness", 0.0).is_err());
+    }
+
+    #[test]
+    fn a_range_has_two_ends_or_one() {
+        let range = |text: &str| params(text).range("b", [0.5, 1.0], [0.25, 9.0]);
+        assert_eq!(range(""), Ok([0.5, 1.0]));
+        assert_eq!(range("b=0.5/2"), Ok([0.5, 2.0]));
+        assert_eq!(range("b=25%/50%"), Ok([0.25, 0.5]));
+        assert_eq!(range("b=3"), Ok([3.0, 3.0]));
+        for text in ["b=", "b=/", "b=2/1", "b=0.2/1", "b=1/10", "b=1/2/3", "b=x/2", "b=1/-2"] {
+            let error = range(text).expect_err(text).to_string();
+            assert!(error.ends_with("expected a range such as `0.25/9`, within that"), "{error}");
+        }
     }
 
     #[test]

@@ -272,6 +272,94 @@ fn an_argument_moves_the_regulated_seller_once() {
     assert_eq!(say("Cheaper, I say!").action, Move::Offer(9_420));
 }
 
+/// A parametric seller without chance: to 4200 in four even steps, by time alone to half of it.
+const PLAIN: &str = "markup=5% anchor=0% yields=50% b=1 patience=0 argument=0 tolerance=0 stalls=9";
+
+#[test]
+fn the_parametric_seller_concedes_only_to_movement() {
+    let parametric: Start = start::<parametric_seller::ParametricSeller>;
+    // Eighths of 5800 off 10000, in the turns in which the bid was raised by a percent or more.
+    let seller = brief(Role::Seller, 10, PLAIN);
+    check(
+        parametric,
+        &seller,
+        &[2_000, 2_100, 2_199, 2_300, 2_400],
+        "10000, 9275, 9275, 8550, 7825",
+    );
+    check(parametric, &seller, &[2_000, 2_100, 8_549, 8_600], "10000, 9275, 8550, accept");
+    let buyer = brief(Role::Buyer, 10, PLAIN);
+    check(parametric, &buyer, &[9_900, 9_800, 9_800, 9_700], "2000, 2700, 2700, 3400, 3400");
+}
+
+#[test]
+fn the_parametric_seller_leaves_those_who_stay_where_they_are() {
+    let parametric: Start = start::<parametric_seller::ParametricSeller>;
+    let tired = PLAIN.replace("stalls=9", "stalls=1");
+    let stays = format!("{tired} never-walks=yes");
+    check(parametric, &brief(Role::Seller, 10, &tired), &[2_000], "10000, 10000, walk");
+    check(
+        parametric,
+        &brief(Role::Seller, 10, &stays),
+        &[2_000],
+        "10000, 10000, 10000, 10000, 10000",
+    );
+}
+
+#[test]
+fn a_generous_first_bid_is_what_the_parametric_seller_holds_on_to() {
+    let parametric: Start = start::<parametric_seller::ParametricSeller>;
+    let params = PLAIN.replace("anchor=0%", "anchor=10%");
+    let offers = [8_000, 8_100, 8_200, 8_300, 8_799];
+    check(parametric, &brief(Role::Seller, 10, &params), &offers, "10000, 9275, 8800, 8800, 8800");
+}
+
+#[test]
+fn an_insult_angers_the_parametric_seller_unless_an_argument_comes_with_it() {
+    let params = PLAIN
+        .replace("tolerance=0", "tolerance=50% excused=80%")
+        .replace("argument=0", "argument=10%");
+    let answers = |temper: &str, talk: &str| {
+        let brief = brief(Role::Seller, 10, &format!("{params} {temper}"));
+        let mut seller = start::<parametric_seller::ParametricSeller>(&brief);
+        let bids = [4_500, 4_600];
+        bids.map(|bid| seller.act(&[heard(&brief, Move::Offer(bid), talk)]).action)
+    };
+    // It stays, and does not move.
+    assert_eq!(answers("temper=0", ""), [10_000, 10_000].map(Move::Offer));
+    assert_eq!(answers("temper=100%", "")[0], Move::Walk);
+    let excused = answers("temper=100%", "It is cheaper elsewhere.");
+    assert!(price(excused[0]) < 10_000, "{excused:?}");
+    let deaf = answers("temper=100% deaf=yes", "It is cheaper elsewhere.");
+    assert_eq!(deaf[0], Move::Walk);
+}
+
+#[test]
+fn a_fresh_argument_moves_the_parametric_seller_and_three_at_once_do_not() {
+    let params = PLAIN.replace("argument=0", "argument=10%");
+    let after = |talks: &[&str]| {
+        let brief = brief(Role::Seller, 10, &params);
+        let mut seller = start::<parametric_seller::ParametricSeller>(&brief);
+        let mut say = |talk: &&str| seller.act(&[heard(&brief, Move::Offer(2_000), talk)]);
+        price(talks.iter().map(&mut say).last().unwrap().action)
+    };
+    // Between half and one and a half tenths of 5800 below 10000; a second kind brings less.
+    let first = after(&["I can pay cash."]);
+    assert!((9_130..=9_710).contains(&first), "{first}");
+    let both = after(&["I can pay cash. It has a scratch."]);
+    assert!(both < first, "{both}");
+    assert_eq!(after(&["I pay cash. A scratch. Cheaper elsewhere."]), 10_000);
+    // The second time it is neither an argument nor movement.
+    assert_eq!(after(&["I can pay cash.", "I can pay cash."]), first);
+}
+
+#[test]
+fn the_compact_buyer_leaves_as_soon_as_it_may_without_a_model() {
+    let compact: Start = start::<compact_buyer::CompactBuyer>;
+    check(compact, &brief(Role::Buyer, 10, ""), &[5_000], "walk");
+    let mut opener = compact(&arena_guest::Brief { opens: true, ..brief(Role::Buyer, 10, "") });
+    assert_eq!(opener.act(&[]).action, Move::Reject);
+}
+
 #[test]
 fn hostile_personas_bargain_by_their_curve_and_talk_in_every_turn() {
     let personas = [("begging", 0.5), ("insulting", 0.3), ("unyielding", 0.05), ("injector", 0.5)];

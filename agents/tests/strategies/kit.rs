@@ -13,11 +13,12 @@ pub fn start<A: Agent + 'static>(brief: &Brief) -> Box<dyn Agent> {
 }
 
 /// Every built-in strategy, sorted by name.
-pub const ALL: [(&str, Start); 22] = [
+pub const ALL: [(&str, Start); 24] = [
     ("bayesian", start::<bayesian::Bayesian>),
     ("begging", start::<begging::Begging>),
     ("boulware", start::<boulware::Boulware>),
     ("chatterjee-samuelson", start::<chatterjee_samuelson::ChatterjeeSamuelson>),
+    ("compact-buyer", start::<compact_buyer::CompactBuyer>),
     ("conceder", start::<conceder::Conceder>),
     ("fixed-ladder", start::<fixed_ladder::FixedLadder>),
     ("hardliner", start::<hardliner::Hardliner>),
@@ -30,6 +31,7 @@ pub const ALL: [(&str, Start); 22] = [
     ("micro", start::<micro::Micro>),
     ("nice-tit-for-tat", start::<nice_tit_for_tat::NiceTitForTat>),
     ("og-narrator", start::<og_narrator::OgNarrator>),
+    ("parametric-seller", start::<parametric_seller::ParametricSeller>),
     ("regulated-seller", start::<regulated_seller::RegulatedSeller>),
     ("split-the-difference", start::<split_the_difference::SplitTheDifference>),
     ("take-it-or-leave-it", start::<take_it_or_leave_it::TakeItOrLeaveIt>),
