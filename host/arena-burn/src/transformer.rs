@@ -68,11 +68,7 @@ pub enum FeedForward {
 }
 
 impl Layer {
-    /// Returns `h = x + attention(norm(x))`, then `h + feed_forward(norm(h))`.
-    ///
-    /// `x` and the result are `[rows, hidden]`. `attend` gets rotated queries
-    /// `[rows, heads, head_dim]` with keys and values `[rows, kv_heads, head_dim]`, and returns
-    /// what each row attends to, `[rows, heads * head_dim]`.
+    /// Returns the first that `forward_routed` does, routed anew.
     pub fn forward(
         &self,
         x: Tensor<2>,
@@ -80,15 +76,33 @@ impl Layer {
         adapters: &[RowAdapter<'_>],
         attend: impl FnOnce(Heads) -> Tensor<2>,
     ) -> Tensor<2> {
+        self.forward_routed(x, rotation, adapters, None, attend).0
+    }
+
+    /// Returns `h = x + attention(norm(x))`, then `h + feed_forward(norm(h))`; and the experts
+    /// that each row went through, `[rows, experts_per_token]`, none of a dense layer.
+    ///
+    /// `x` and the result are `[rows, hidden]`. `attend` gets rotated queries
+    /// `[rows, heads, head_dim]` with keys and values `[rows, kv_heads, head_dim]`, and returns
+    /// what each row attends to, `[rows, heads * head_dim]`. `replayed` are the experts that rows
+    /// have to go through.
+    pub fn forward_routed(
+        &self,
+        x: Tensor<2>,
+        rotation: &Rotation,
+        adapters: &[RowAdapter<'_>],
+        replayed: Option<&[u16]>,
+        attend: impl FnOnce(Heads) -> Tensor<2>,
+    ) -> (Tensor<2>, Vec<u16>) {
         let normal = self.attention_norm.forward(x.clone());
         let mixed = attend(self.attention.heads(normal, rotation, adapters));
         let h = x + self.attention.output(mixed, adapters);
         let normal = self.feed_forward_norm.forward(h.clone());
-        let change = match &self.feed_forward {
-            FeedForward::Dense(mlp) => mlp.forward(normal, adapters),
-            FeedForward::Experts(moe) => moe.forward(normal),
+        let (change, experts) = match &self.feed_forward {
+            FeedForward::Dense(mlp) => (mlp.forward(normal, adapters), Vec::new()),
+            FeedForward::Experts(moe) => moe.forward(normal, replayed),
         };
-        h + change
+        (h + change, experts)
     }
 
     /// Returns a linear layer; a mixture of experts has no single gate, up and down.

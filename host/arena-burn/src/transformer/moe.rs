@@ -6,6 +6,7 @@
 use burn::module::Module;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData, activation};
 
+use crate::transformer::attention::MASKED;
 use crate::transformer::linear::Linear;
 use crate::transformer::mlp::Mlp;
 
@@ -24,61 +25,78 @@ pub struct Moe {
 }
 
 impl Moe {
-    /// Returns `sum over chosen e of w_e expert_e(x)`, where `w = softmax(x Wrouter)`, the chosen
-    /// are the `experts_per_token` greatest, and `w` is divided by the sum of the chosen if
-    /// `normalise` says so; `[rows, hidden]` to the same shape.
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+    /// Returns `sum over chosen e of w_e expert_e(x)`, `[rows, hidden]` to the same shape, and the
+    /// chosen, `[rows, experts_per_token]`.
+    ///
+    /// They are the `experts_per_token` greatest of `p = softmax(x Wrouter)`, or those of
+    /// `replayed`, laid out like the chosen, each an expert and those of a row all different.
+    /// `w` is `p`, divided by the sum of the chosen if `normalise` says so.
+    pub fn forward(&self, x: Tensor<2>, replayed: Option<&[u16]>) -> (Tensor<2>, Vec<u16>) {
         let [rows, _] = x.dims();
-        let likelihoods = activation::softmax(self.router.forward(x.clone()), 1);
-        let rows_of = self.choose(&likelihoods);
-        let weights = self.weights(likelihoods, &rows_of, rows);
+        let logits = self.router.forward(x.clone());
+        let chosen = match replayed {
+            Some(replayed) => replayed.to_vec(),
+            None => self.choose(&activation::softmax(logits.clone(), 1)),
+        };
+        assert_eq!(chosen.len(), rows * self.experts_per_token, "every row has its experts");
+        let weights = self.weights(logits, &chosen);
         let mut y = x.zeros_like();
-        for (index, (expert, chosen)) in self.experts.iter().zip(rows_of).enumerate() {
-            if chosen.is_empty() {
+        for (index, (expert, rows)) in self.experts.iter().zip(self.rows_of(&chosen)).enumerate() {
+            if rows.is_empty() {
                 continue;
             }
-            let count = chosen.len();
-            let chosen: Tensor<1, Int> =
-                Tensor::from_data(TensorData::new(chosen, [count]), &x.device());
-            let weight = weights.clone().narrow(1, index, 1).select(0, chosen.clone());
-            let out = expert.forward(x.clone().select(0, chosen.clone()), &[]) * weight;
-            y = y.select_assign(0, chosen, out, IndexingUpdateOp::Add);
+            let count = rows.len();
+            let rows: Tensor<1, Int> =
+                Tensor::from_data(TensorData::new(rows, [count]), &x.device());
+            let weight = weights.clone().narrow(1, index, 1).select(0, rows.clone());
+            let out = expert.forward(x.clone().select(0, rows.clone()), &[]) * weight;
+            y = y.select_assign(0, rows, out, IndexingUpdateOp::Add);
         }
-        y
+        (y, chosen)
+    }
+
+    /// Returns the experts that each row likes best, `[rows, experts_per_token]`, best first.
+    fn choose(&self, likelihoods: &Tensor<2>) -> Vec<u16> {
+        let data = likelihoods.to_data();
+        let likelihoods = data.as_slice::<f32>().expect("the model is made of f32");
+        let mut chosen = Vec::new();
+        for likelihoods in likelihoods.chunks_exact(self.experts.len()) {
+            let mut order: Vec<u16> = (0..self.experts.len() as u16).collect();
+            // A stable sort, so that ties go to the lower index.
+            order.sort_by(|&a, &b| {
+                likelihoods[usize::from(b)].total_cmp(&likelihoods[usize::from(a)])
+            });
+            chosen.extend(&order[..self.experts_per_token]);
+        }
+        chosen
     }
 
     /// Returns the rows that go through each expert, ascending.
-    fn choose(&self, likelihoods: &Tensor<2>) -> Vec<Vec<i32>> {
-        let experts = self.experts.len();
-        let data = likelihoods.to_data();
-        let likelihoods = data.as_slice::<f32>().expect("the model is made of f32");
-        let mut rows_of = vec![Vec::new(); experts];
-        for (row, likelihoods) in likelihoods.chunks_exact(experts).enumerate() {
-            let mut order: Vec<usize> = (0..experts).collect();
-            // A stable sort, so that ties go to the lower index.
-            order.sort_by(|&a, &b| likelihoods[b].total_cmp(&likelihoods[a]));
-            for &expert in order.iter().take(self.experts_per_token) {
-                rows_of[expert].push(row as i32);
+    fn rows_of(&self, chosen: &[u16]) -> Vec<Vec<i32>> {
+        let mut rows_of = vec![Vec::new(); self.experts.len()];
+        for (row, chosen) in chosen.chunks_exact(self.experts_per_token).enumerate() {
+            for &expert in chosen {
+                rows_of[usize::from(expert)].push(row as i32);
             }
         }
         rows_of
     }
 
     /// Returns what each expert weighs for each row, `[rows, experts]`, right where it was chosen.
-    fn weights(&self, likelihoods: Tensor<2>, rows_of: &[Vec<i32>], rows: usize) -> Tensor<2> {
+    fn weights(&self, logits: Tensor<2>, chosen: &[u16]) -> Tensor<2> {
         if !self.normalise {
-            return likelihoods;
+            return activation::softmax(logits, 1);
         }
-        let experts = rows_of.len();
-        let mut chosen = vec![0.0f32; rows * experts];
-        for (expert, rows) in rows_of.iter().enumerate() {
-            for &row in rows {
-                chosen[row as usize * experts + expert] = 1.0;
+        // The softmax over the chosen alone is theirs over all, divided by its sum; but it is
+        // sound also where replayed experts have become so unlikely that the sum would be zero.
+        let [rows, experts] = logits.dims();
+        let mut bias = vec![MASKED; rows * experts];
+        for (row, chosen) in chosen.chunks_exact(self.experts_per_token).enumerate() {
+            for &expert in chosen {
+                bias[row * experts + usize::from(expert)] = 0.0;
             }
         }
-        let chosen =
-            Tensor::from_data(TensorData::new(chosen, [rows, experts]), &likelihoods.device());
-        let sum = (likelihoods.clone() * chosen).sum_dim(1);
-        likelihoods / sum
+        let bias = Tensor::from_data(TensorData::new(bias, [rows, experts]), &logits.device());
+        activation::softmax(logits + bias, 1)
     }
 }
