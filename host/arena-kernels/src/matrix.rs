@@ -167,7 +167,7 @@ impl Matrix {
         for values in parts {
             let rows = values.len() / columns.max(1);
             let mut part = Part::empty(Format::F32, start, rows, columns)?;
-            let bytes = size_of_val::<[f32]>(values);
+            let bytes = size_of_val(*values);
             if rows * columns != values.len() {
                 return Err(KernelsError::Bytes { format: Format::F32, rows, columns, bytes });
             }

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use crate::isa::Isa;
-use crate::rows::{Divide, ExpAndSum, Maximum, SumOfExp};
+use crate::rows::{Divide, ExpAndSum, Maximum, SumOfExp, WeightedSum};
 use crate::simd;
 
 /// Partial sums of a sum.
@@ -107,6 +107,30 @@ pub(crate) fn exp_and_sum_from(mut partials: [f32; PARTIALS], x: &mut [f32], max
             *x = exp(*x - max);
             *partial += *x;
         }
+    }
+    tree(partials)
+}
+
+/// Returns the sum of `weights[i] * max(x[i], -105)`, by fused multiply-adds: what is lower has the
+/// exponential 0, and its weight of 0 is not to meet an infinity.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn weighted_sum(weights: &[f32], x: &[f32]) -> f32 {
+    weighted_sum_by(*BEST, weights, x)
+}
+
+fn weighted_sum_by(isa: Isa, weights: &[f32], x: &[f32]) -> f32 {
+    assert!(weights.len() == x.len(), "{} weights of {}", weights.len(), x.len());
+    let twin = |k: WeightedSum| weighted_sum_from([0.0; PARTIALS], k.weights, k.x);
+    simd::run(isa, WeightedSum { weights, x }, twin)
+}
+
+#[inline(always)]
+pub(crate) fn weighted_sum_from(mut partials: [f32; PARTIALS], weights: &[f32], x: &[f32]) -> f32 {
+    for (at, (weight, x)) in weights.iter().zip(x).enumerate() {
+        let x = if *x > EXP_MIN { *x } else { EXP_MIN };
+        partials[at % PARTIALS] = weight.mul_add(x, partials[at % PARTIALS]);
     }
     tree(partials)
 }
@@ -216,6 +240,8 @@ mod tests {
                 let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
                 assert!(same(maximum_by(isa, x), maximum_by(Isa::Portable, x)));
                 assert!(same(log_sum_exp_by(isa, x), log_sum_exp_by(Isa::Portable, x)));
+                let sum = |isa| weighted_sum_by(isa, &vec![0.25; x.len()], x);
+                assert!(same(sum(isa), sum(Isa::Portable)));
                 let (mut a, mut b) = (x.clone(), x.clone());
                 let sums =
                     (exp_and_sum_by(isa, &mut a, 1.5), exp_and_sum_by(Isa::Portable, &mut b, 1.5));

@@ -50,6 +50,25 @@ impl RopeTable {
 /// # Panics
 /// If `x` is no whole number of heads a row, or a position is not in the table.
 pub fn rope(table: &RopeTable, x: &mut [f32], positions: &[u32]) {
+    turn(table, x, positions, |a, b, cos, sin| (a * cos - b * sin, b * cos + a * sin));
+}
+
+/// Rotates the gradient of what [`rope`] returns, in place, to that of what it was given: the
+/// other way round, to `a cos + b sin` and `b cos - a sin`.
+///
+/// # Panics
+/// As [`rope`].
+pub fn rope_gradient(table: &RopeTable, x: &mut [f32], positions: &[u32]) {
+    turn(table, x, positions, |a, b, cos, sin| (a * cos + b * sin, b * cos - a * sin));
+}
+
+#[inline(always)]
+fn turn(
+    table: &RopeTable,
+    x: &mut [f32],
+    positions: &[u32],
+    rotate: impl Fn(f32, f32, f32, f32) -> (f32, f32),
+) {
     if positions.is_empty() {
         assert!(x.is_empty(), "{} elements, but no positions", x.len());
         return;
@@ -66,7 +85,7 @@ pub fn rope(table: &RopeTable, x: &mut [f32], positions: &[u32]) {
         for head in x.chunks_exact_mut(head_dim) {
             let (a, b) = head.split_at_mut(table.half);
             for (((a, b), cos), sin) in a.iter_mut().zip(b).zip(cosines).zip(sines) {
-                (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                (*a, *b) = rotate(*a, *b, *cos, *sin);
             }
         }
     }
@@ -89,6 +108,17 @@ mod tests {
                 assert!((first - (a * angle.cos() - b * angle.sin())).abs() < 1e-6);
                 assert!((second - (b * angle.cos() + a * angle.sin())).abs() < 1e-6);
             }
+        }
+    }
+
+    #[test]
+    fn a_gradient_is_turned_back() {
+        let table = RopeTable::new(4, 10_000.0, 8);
+        let mut x = vec![1.0, 2.0, 3.0, 4.0];
+        rope(&table, &mut x, &[3]);
+        rope_gradient(&table, &mut x, &[3]);
+        for (found, expected) in x.iter().zip([1.0, 2.0, 3.0, 4.0]) {
+            assert!((found - expected).abs() < 1e-6, "{x:?}");
         }
     }
 

@@ -127,6 +127,26 @@ impl Kernel for SumOfExp<'_> {
     }
 }
 
+/// See `reduction::weighted_sum`.
+pub(crate) struct WeightedSum<'a> {
+    pub weights: &'a [f32],
+    pub x: &'a [f32],
+}
+
+impl Kernel for WeightedSum<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) -> f32 {
+        let least = S::splat(reduction::EXP_MIN);
+        let (partials, whole) = partial_sums::<S>(self.x.len(), |sum, at| {
+            let x = S::maximum(S::load(self.x.as_ptr().add(at)), least);
+            S::fma(S::load(self.weights.as_ptr().add(at)), x, sum)
+        });
+        reduction::weighted_sum_from(partials, &self.weights[whole..], &self.x[whole..])
+    }
+}
+
 /// Divides by a number.
 pub(crate) struct Divide<'a> {
     pub x: &'a mut [f32],

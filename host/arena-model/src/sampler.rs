@@ -14,7 +14,7 @@
 
 use arena_core::seat::{SampledToken, Sampling, TOP_TOKENS_MAX, TokenScore};
 use arena_kernels::choice::top_k;
-use arena_kernels::reduction::{exp, exp_and_sum, maximum};
+use arena_kernels::reduction::{exp, exp_and_sum, maximum, weighted_sum};
 
 /// Logits whose exponentials are summed in one go.
 const CHUNK: usize = 1_024;
@@ -71,6 +71,42 @@ pub fn sample(
     Ok(SampledToken { id, logprob_micro: score(id), sampled_logprob_micro: micro(sampled), top })
 }
 
+/// What is said of a token under the whole distribution of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowScore {
+    /// The natural logarithm of its probability: what [`sample`] gives in millionths where
+    /// nothing is cut.
+    pub logprob: f64,
+    /// The distribution's entropy, in nats.
+    pub entropy: f64,
+    /// The largest logit.
+    pub max: f32,
+    /// `ln(sum(e^((x - max) / temperature)))`.
+    pub log_total: f64,
+}
+
+/// Scores a token under the softmax of `logits / temperature`, whose entropy is
+/// `ln(total) - sum(e^s s) / total` with `s = (x - max) / temperature`.
+///
+/// # Errors
+/// See [`NoDistribution`].
+///
+/// # Panics
+/// If there is no logit for the token.
+pub fn score(logits: &[f32], token: u32, temperature: f32) -> Result<RowScore, NoDistribution> {
+    let mut moment = 0.0;
+    let all = Exponentials::sum_up(logits, temperature, |scaled, weights| {
+        moment += f64::from(weighted_sum(weights, scaled));
+    })?;
+    let log_total = libm::log(all.total);
+    Ok(RowScore {
+        logprob: all.log_probability(logits[token as usize]),
+        entropy: log_total - moment / all.total,
+        max: all.max,
+        log_total,
+    })
+}
+
 /// Scales a logarithm to millionths; what is too small is the lowest number.
 fn micro(logarithm: f64) -> i32 {
     // A cast from f64 takes the nearest i32.
@@ -88,14 +124,27 @@ struct Exponentials<'a> {
 
 impl<'a> Exponentials<'a> {
     fn new(logits: &'a [f32], temperature: f32) -> Result<Exponentials<'a>, NoDistribution> {
+        Exponentials::sum_up(logits, temperature, |_, _| ())
+    }
+
+    /// Sums the exponentials of chunks. `each` is shown what is scaled of a chunk, and their
+    /// exponentials.
+    fn sum_up(
+        logits: &'a [f32],
+        temperature: f32,
+        mut each: impl FnMut(&[f32], &[f32]),
+    ) -> Result<Exponentials<'a>, NoDistribution> {
         let max = maximum(logits);
-        let mut buffer = [0.0; CHUNK];
+        let (mut scaled, mut weights) = ([0.0; CHUNK], [0.0; CHUNK]);
         let sums = logits
             .chunks(CHUNK)
             .map(|chunk| {
-                let buffer = &mut buffer[..chunk.len()];
-                scale(chunk, max, temperature, buffer);
-                exp_and_sum(buffer, 0.0)
+                let (scaled, weights) = (&mut scaled[..chunk.len()], &mut weights[..chunk.len()]);
+                scale(chunk, max, temperature, scaled);
+                weights.copy_from_slice(scaled);
+                let sum = exp_and_sum(weights, 0.0);
+                each(scaled, weights);
+                sum
             })
             .collect::<Vec<f32>>();
         let total = sums.iter().map(|&sum| f64::from(sum)).sum::<f64>();

@@ -24,8 +24,8 @@ pub(super) enum Linear {
     Down,
 }
 
-const LINEAR_COUNT: usize = 7;
-const LINEARS: [(Linear, &str); LINEAR_COUNT] = [
+pub(super) const LINEAR_COUNT: usize = 7;
+pub(super) const LINEARS: [(Linear, &str); LINEAR_COUNT] = [
     (Linear::Query, "self_attn.q_proj"),
     (Linear::Key, "self_attn.k_proj"),
     (Linear::Value, "self_attn.v_proj"),
@@ -84,7 +84,7 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-fn find_linear(name: &str, config: &ModelConfig) -> Option<(usize, Linear)> {
+pub(super) fn find_linear(name: &str, config: &ModelConfig) -> Option<(usize, Linear)> {
     let (index, part) = name.strip_prefix("model.layers.")?.split_once('.')?;
     let part = part.strip_suffix(".weight")?;
     let index = index.parse().ok().filter(|&index: &usize| index < config.layers)?;
@@ -94,7 +94,7 @@ fn find_linear(name: &str, config: &ModelConfig) -> Option<(usize, Linear)> {
 }
 
 /// Outputs and inputs of a linear layer.
-fn shape_of(linear: Linear, config: &ModelConfig) -> (usize, usize) {
+pub(super) fn shape_of(linear: Linear, config: &ModelConfig) -> (usize, usize) {
     let queries = config.heads * config.head_dim;
     let keys = config.kv_heads * config.head_dim;
     match linear {

@@ -19,8 +19,8 @@ use arena_weights::config::{ModelConfig, Moe};
 use crate::error::EngineError;
 use crate::executor::ExecutorError;
 
-use super::Source;
 use super::layer::{Dense, cut};
+use super::network::Source;
 use super::scratch::sized;
 
 /// The experts of one layer and their router.

@@ -27,9 +27,9 @@ impl CpuExecutor {
         let mut residual = std::mem::take(&mut self.scratch.residual);
         let x = sized(&mut residual, row_count * hidden);
         for (x, &token) in x.chunks_exact_mut(hidden).zip(&batch.tokens) {
-            self.embedding.row(token as usize, x);
+            self.network.embedding.row(token as usize, x);
         }
-        for layer in 0..self.layers.len() {
+        for layer in 0..self.network.layers.len() {
             self.attend(batch, &groups, layer, x);
             self.feed_forward(&groups, layer, x);
         }
@@ -53,7 +53,7 @@ impl CpuExecutor {
         self.project(groups, index, x);
         self.store(batch, index);
         let (context, scratch) = (&*self.context, &mut self.scratch);
-        let (layer, row_count) = (&self.layers[index], batch.tokens.len());
+        let (layer, row_count) = (&self.network.layers[index], batch.tokens.len());
         let mut first_block = 0;
         let mut rows = Vec::with_capacity(row_count);
         for sequence in &batch.sequences {
@@ -80,7 +80,7 @@ impl CpuExecutor {
     /// Computes queries, keys and values of a layer, normalised and rotated.
     fn project(&mut self, groups: &[AdaptedRows], index: usize, x: &[f32]) {
         let (context, config, scratch) = (&*self.context, &self.config, &mut self.scratch);
-        let (layer, row_count) = (&self.layers[index], x.len() / config.hidden);
+        let (layer, row_count) = (&self.network.layers[index], x.len() / config.hidden);
         let (query_width, key_width) =
             (config.heads * config.head_dim, config.kv_heads * config.head_dim);
         let width = query_width + 2 * key_width;
@@ -133,7 +133,7 @@ impl CpuExecutor {
 
     fn feed_forward(&mut self, groups: &[AdaptedRows], index: usize, x: &mut [f32]) {
         let (context, config, scratch) = (&*self.context, &self.config, &mut self.scratch);
-        let layer = &self.layers[index];
+        let layer = &self.network.layers[index];
         let normed = sized(&mut scratch.normed, x.len());
         rms_norm(context, x, &layer.feed_forward_norm, config.rms_eps, normed);
         let out = sized(&mut scratch.out, x.len());
@@ -169,17 +169,22 @@ impl CpuExecutor {
             wanted.copy_from_slice(&x[row * hidden..][..hidden]);
         }
         let normed = sized(&mut self.scratch.normed, count * hidden);
-        rms_norm(&self.context, wanted, &self.final_norm, self.config.rms_eps, normed);
+        rms_norm(&self.context, wanted, &self.network.final_norm, self.config.rms_eps, normed);
         logits.resize(count * self.config.vocab, 0.0);
         if count > 0 {
-            let head = self.head.as_ref().unwrap_or(&self.embedding);
-            head.multiply(&self.context, normed, logits);
+            self.network.head().multiply(&self.context, normed, logits);
         }
     }
 }
 
 /// Copies columns `offset..offset + to_width` of a matrix with rows of `from_width`.
-fn take_columns(from: &[f32], from_width: usize, offset: usize, to: &mut [f32], to_width: usize) {
+pub(super) fn take_columns(
+    from: &[f32],
+    from_width: usize,
+    offset: usize,
+    to: &mut [f32],
+    to_width: usize,
+) {
     for (from, to) in from.chunks_exact(from_width).zip(to.chunks_exact_mut(to_width)) {
         to.copy_from_slice(&from[offset..offset + to_width]);
     }

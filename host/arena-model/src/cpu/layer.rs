@@ -6,8 +6,8 @@ use arena_weights::config::ModelConfig;
 use crate::error::EngineError;
 use crate::executor::ExecutorError;
 
-use super::Source;
 use super::experts::Experts;
+use super::network::Source;
 
 /// One transformer layer.
 pub(super) struct Layer {

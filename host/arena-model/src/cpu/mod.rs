@@ -10,17 +10,16 @@ mod adapter;
 mod experts;
 mod forward;
 mod layer;
+pub mod learner;
+mod network;
 mod scratch;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arena_kernels::attention::{AttentionShape, KvBlocks};
 use arena_kernels::context::Context;
-use arena_kernels::format::Format;
 use arena_kernels::isa::Isa;
-use arena_kernels::matrix::Matrix;
 use arena_kernels::rope::RopeTable;
 use arena_weights::adapter::Adapter;
 use arena_weights::config::ModelConfig;
@@ -34,7 +33,7 @@ use crate::executor::{
 };
 
 use self::adapter::AdapterMatrices;
-use self::layer::Layer;
+use self::network::Network;
 use self::scratch::Scratch;
 
 /// What the numbers of a reply depend on besides the weights. It changes when they do.
@@ -44,12 +43,7 @@ const ARITHMETIC: &str = "f32-chains-1";
 pub struct CpuExecutor {
     config: ModelConfig,
     context: Arc<Context>,
-    formats: BTreeMap<&'static str, usize>,
-    embedding: Matrix,
-    /// The output head, unless it is the embedding.
-    head: Option<Matrix>,
-    final_norm: Vec<f32>,
-    layers: Vec<Layer>,
+    network: Network,
     rope: RopeTable,
     attention: AttentionShape,
     block_count: usize,
@@ -57,47 +51,6 @@ pub struct CpuExecutor {
     cache: Vec<KvBlocks>,
     adapters: [Option<AdapterMatrices>; ADAPTER_SLOTS],
     scratch: Scratch,
-}
-
-/// Reads tensors by name, and counts their formats.
-struct Source<'a> {
-    read: &'a mut dyn FnMut(&str) -> Result<Tensor, WeightsError>,
-    formats: BTreeMap<&'static str, usize>,
-}
-
-impl Source<'_> {
-    fn tensor(&mut self, name: &str) -> Result<Tensor, EngineError> {
-        let tensor = (self.read)(name)?;
-        *self.formats.entry(tensor.format.name()).or_default() += 1;
-        Ok(tensor)
-    }
-
-    fn vector(&mut self, name: &str, width: usize) -> Result<Vec<f32>, EngineError> {
-        let values = self.tensor(name)?.to_f32();
-        if values.len() == width {
-            return Ok(values);
-        }
-        let detail = format!("has {} weights, the model's numbers make it {width}", values.len());
-        Err(ExecutorError::Tensor { tensor: name.to_owned(), detail }.into())
-    }
-
-    /// Reads matrices `[rows, columns]` and puts them one below the other.
-    fn matrix(&mut self, parts: &[(String, usize)], columns: usize) -> Result<Matrix, EngineError> {
-        let mut tensors = Vec::new();
-        for (name, _) in parts {
-            tensors.push(self.tensor(name)?);
-        }
-        let parts: Vec<(Format, usize, &[u8])> = tensors
-            .iter()
-            .zip(parts)
-            .map(|(tensor, &(_, rows))| (tensor.format, rows, &tensor.bytes[..]))
-            .collect();
-        let named = |error: arena_kernels::error::KernelsError| ExecutorError::Tensor {
-            tensor: tensors[0].name.clone(),
-            detail: error.to_string(),
-        };
-        Ok(Matrix::new(&parts, columns).map_err(named)?)
-    }
 }
 
 impl CpuExecutor {
@@ -134,19 +87,7 @@ impl CpuExecutor {
             let cache_bytes = cache_bytes_max;
             return Err(ExecutorError::CacheTooSmall { cache_bytes, block_bytes }.into());
         }
-        let mut source = Source { read, formats: BTreeMap::new() };
-        let named = |name: &str, rows: usize| [(name.to_owned(), rows)];
-        let hidden = config.hidden;
-        let embedding = source.matrix(&named("model.embed_tokens.weight", config.vocab), hidden)?;
-        let head = match config.tied_embeddings {
-            true => None,
-            false => Some(source.matrix(&named("lm_head.weight", config.vocab), hidden)?),
-        };
-        let final_norm = source.vector("model.norm.weight", hidden)?;
-        let mut layers = Vec::new();
-        for index in 0..config.layers {
-            layers.push(Layer::read(&mut source, &config, index)?);
-        }
+        let network = Network::read(&config, read)?;
         // No position is beyond the pool, so a file's number cannot make the table larger.
         let positions = config.context_tokens.min(block_count.saturating_mul(BLOCK_TOKENS));
         let blocks = || KvBlocks::new(block_count, config.kv_heads, config.head_dim);
@@ -158,15 +99,11 @@ impl CpuExecutor {
                 head_dim: config.head_dim,
             },
             cache: (0..config.layers).map(|_| blocks()).collect(),
-            formats: source.formats,
             adapters: std::array::from_fn(|_| None),
             scratch: Scratch::default(),
             config,
             context,
-            embedding,
-            head,
-            final_norm,
-            layers,
+            network,
             block_count,
         })
     }
@@ -178,13 +115,11 @@ impl Executor for CpuExecutor {
     }
 
     fn description(&self) -> String {
-        let counted = |(name, count): (&&str, &usize)| format!("{name}:{count}");
-        let formats: Vec<String> = self.formats.iter().map(counted).collect();
         [
             "device=cpu".to_owned(),
             format!("arithmetic={ARITHMETIC}"),
             format!("architecture={}", self.config.architecture.name()),
-            format!("weights={}", formats.join(",")),
+            format!("weights={}", self.network.formats()),
             "cache=f32".to_owned(),
             format!("block-tokens={BLOCK_TOKENS}"),
         ]

@@ -4,5 +4,6 @@
 mod engine;
 mod failures;
 mod fixture;
+mod learner;
 mod parity;
 mod smollm2;
