@@ -13,3 +13,4 @@ pub mod example;
 pub mod advantage;
 pub mod objective;
 pub mod optimiser;
+pub mod phase;
