@@ -131,6 +131,8 @@ def pairings(asked):
         candidates = asked["candidates"]
         field = [agent for agent in range(a) if agent not in candidates]
         crossed = [(candidate, other) for other in field for candidate in candidates]
+        if asked["sell"]:
+            crossed = [(other, candidate) for candidate, other in crossed]
         return crossed + [(one, one) for one in candidates if own]
     k, found = a if a % 2 else a - 1, []
     for j in range(a * (a - 1) // 2):
@@ -149,7 +151,7 @@ def pairs(asked, _):
 def scenarios(asked, _):
     for i, price in enumerate(asked["prices"]):
         for repetition in range(asked["repetitions"]):
-            stream = Stream(asked["root"], "scenario", i, repetition)
+            stream = Stream(asked["root"], "scenario", i, repetition // asked["group"])
             low, high = asked["factor"]
             factor = low if low == high else stream.between(low, high)
             opener = asked["opener"] or ("seller" if stream.below(2) else "buyer")

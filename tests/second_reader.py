@@ -8,7 +8,7 @@ transcripts, the hashes between them, counts and commitments, and recomputes rew
 fractions. Exits 1 and names the entry that is wrong. What was drawn, a beacon's signature, rules,
 limits, ratings and tables are left to `arena audit`.
 """
-import base64, hashlib, json, os, sys
+import base64, hashlib, json, os, sys, tomllib
 from fractions import Fraction
 
 ENTRY_BYTES_MAX, ATTACHMENT_BYTES_MAX, BLOB_BYTES_MAX = 65_535, 8 << 20, 16 << 20
@@ -74,9 +74,8 @@ def parse_vkey(vkey):
 def open_checkpoint(note, vkey):
     """Returns size and root of a head that the key has signed."""
     name, key_id, key = parse_vkey(vkey)
-    text, _, lines = note.decode().rpartition("\n\n")
+    (text, _, lines), signed = note.decode().rpartition("\n\n"), False
     need(lines.endswith("\n"), "the checkpoint is not a signed note")
-    signed = False
     for line in lines[:-1].split("\n"):
         dash, signer, signature = line.split(" ")
         signature = unbase64(signature, "a signature")
@@ -210,12 +209,12 @@ def open_announcement(folder, opening, name, key):
     need(sha256(data).hex() == blob, f"the announcement's hash is {sha256(data).hex()}")
     return Reader(data, ANNOUNCEMENT).value
 
-def check_match(entry, attachment, number):
+def check_match(entry, attachment, pair_index, leg):
     found = sha256(attachment).hex()
     need(found == entry["transcript_sha256"], f"the transcript's hash is {found}")
     played = Reader(attachment, TRANSCRIPT).value
     played.update(played["record"], turn_count=len(played["record"]["turns"]))
-    wanted = {**entry, "pair_index": number // 2, "leg": number % 2}
+    wanted = {**entry, "pair_index": pair_index, "leg": leg}
     for name in ("tournament", *PLACE, "outcome", "turn_count"):
         found = entry[name], played[name]
         need(found == (wanted[name],) * 2, f"{name} is {found}, not {wanted[name]}")
@@ -254,19 +253,20 @@ def check_entries(folder, entries, vkey):
             if kind == 1:
                 announced = open_announcement(folder, entry, name, key)
                 committed = announced["draws"].get("committed", draw)
+                legs = 1 + (tomllib.loads(announced["config_toml"]).get("roles", "both") == "both")
                 fixed.update({1: [6]} if committed["contributions"] or committed["beacon"] else {})
                 agents = [dict(a, seats=0, gains_by_z={}) for a in announced["agents"]]
             elif kind == 2:
-                both, z = gains(check_match(entry, attachment, matches))
+                both, z = gains(check_match(entry, attachment, *divmod(matches, legs)))
                 for agent, gain in zip((agents[number] for number in entry["agents"]), both):
                     agent["seats"] += 1
                     agent["gains_by_z"][z] = agent["gains_by_z"].get(z, 0) + gain
                 matches += 1
             elif kind == 3:
-                need(entry["void"]["pair_index"] * 2 == matches, "voids a pair that is not next")
+                need(entry["void"]["pair_index"] * legs == matches, "voids a pair that is not next")
                 voids += 1
             elif kind == 4:
-                found = entry["match_count"], entry["void_count"], 2 * announced["pair_count"]
+                found = entry["match_count"], entry["void_count"], legs * announced["pair_count"]
                 need(found == (matches, voids, matches), f"{found}, found {matches} and {voids}")
             elif kind == 5:
                 check_secrets(committed, draw, entry["secret"])

@@ -76,9 +76,14 @@ fn pairs_come_out_again() {
     let fields: [(usize, Option<&[usize]>); 6] =
         [(2, None), (3, None), (6, None), (7, None), (5, Some(&[1, 3])), (4, Some(&[2]))];
     for (agents, candidates) in fields {
-        for self_play in [false, true] {
-            let rest =
-                format!("self_play = {self_play}\n[catalog]\nkind = \"synthetic\"\nitems = 3");
+        let both = (false, "both");
+        let one_sided = [(false, "candidates-buy"), (false, "candidates-sell")];
+        let one_sided = one_sided.into_iter().filter(|_| candidates.is_some());
+        for (self_play, roles) in [both, (true, "both")].into_iter().chain(one_sided) {
+            let rest = format!(
+                "self_play = {self_play}\nroles = \"{roles}\"\n\
+                 [catalog]\nkind = \"synthetic\"\nitems = 3"
+            );
             let schedule = Schedule::new(&config(agents, candidates, &rest), 3).expect("sound");
             let plans = (0..schedule.pair_count()).map(|index| schedule.pair(index));
             let lines = plans.map(|plan| {
@@ -86,7 +91,8 @@ fn pairs_come_out_again() {
                 format!("{first} {second} {} {}\n", plan.item_index, plan.repetition)
             });
             let request = json!({ "what": "pairs", "agents": agents, "candidates": candidates,
-                "self_play": self_play, "items": 3, "repetitions": 2 });
+                "self_play": self_play, "sell": roles == "candidates-sell", "items": 3,
+                "repetitions": 2 });
             assert_eq!(drawn_again(&request), lines.collect::<String>(), "{request}");
         }
     }
@@ -121,14 +127,15 @@ fn scenarios_come_out_again() {
         (String::new(), "", [800, 800], None, [0, 20]),
         (amazon.to_owned(), "", [800, 800], Some("buyer"), [0, 12]),
     ];
-    for (rules, budgets, factor, opener, horizon) in cases {
+    let cases = cases.into_iter().flat_map(|case| [(1, case.clone()), (2, case)]);
+    for (group, (rules, budgets, factor, opener, horizon)) in cases {
         let budgets = match budgets {
             "" => String::new(),
             given => format!("budget_factor = {given}"),
         };
         let rest = format!(
-            "[rules]\n{rules}\n[catalog]\nkind = \"amazon-history-price\"\nfolder = \"f\"\n\
-             {budgets}"
+            "scenario_group = {group}\n[rules]\n{rules}\n\
+             [catalog]\nkind = \"amazon-history-price\"\nfolder = \"f\"\n{budgets}"
         );
         let (config, catalog) = (config(2, None, &rest), imported(&prices));
         for (named, root) in roots() {
@@ -141,7 +148,7 @@ fn scenarios_come_out_again() {
                 format!("{} {opener} {turns} {hidden}\n", drawn.budget.cents())
             });
             let request = json!({ "what": "scenarios", "prices": prices, "repetitions": 2,
-                "root": named, "factor": factor, "opener": opener, "horizon": horizon });
+                "root": named, "group": group, "factor": factor, "opener": opener, "horizon": horizon });
             assert_eq!(drawn_again(&request), lines.collect::<String>(), "{request}");
         }
     }

@@ -288,6 +288,21 @@ fn drawn_factors_cover_their_range_evenly() {
 }
 
 #[test]
+fn the_repetitions_of_a_group_share_one_scenario_that_is_drawn_at_its_number() {
+    let amazon = "kind = 'amazon-history-price'\nfolder = 'p'\nbudget_factor = [0.4, 1.2]";
+    let rules = "opener = 'drawn'\nhorizon = { mean_turns = 8, max_turns = 30 }";
+    let alone = config(rules, amazon);
+    let grouped = TournamentConfig { repetitions: 12, scenario_group: 4, ..alone.clone() };
+    let mut catalog = factor_catalog();
+    catalog.entries[0].item.list_price = Price(100_000);
+    let draw = |config, repetition| draw_scenario(config, &catalog, Root::Seed(3), 0, repetition);
+    let found: Vec<_> = (0..12).map(|repetition| draw(&grouped, repetition)).collect();
+    let wanted: Vec<_> = (0..12).map(|repetition| draw(&alone, repetition / 4)).collect();
+    assert_eq!(found, wanted);
+    assert_ne!(found[3].budget, found[4].budget, "groups differ");
+}
+
+#[test]
 fn a_drawn_opener_is_either_side_about_as_often() {
     let config = config("opener = 'drawn'", SYNTHETIC);
     let catalog = synthetic::generate(50, 150, Root::Seed(1));

@@ -110,6 +110,42 @@ fn both_legs_of_an_agent_against_itself_stand_on_the_diagonal() {
 }
 
 #[test]
+fn where_candidates_only_buy_agents_are_compared_within_their_side() {
+    // Agents 1 and 3 are the candidates; the sellers get more than either.
+    let mut tally = Tally::new(5, Roles::CandidatesBuy, 3);
+    for item in 0..30 {
+        let swing = item * 17 % 40;
+        for (buyer, seller, hundredths) in
+            [(1, 0, 60 + swing), (3, 0, 50 + swing), (1, 2, 58 + swing), (3, 2, 48 + swing)]
+        {
+            let [leg, _] = pair(item, [buyer, seller], [seller_gets(hundredths); 2]);
+            tally.add_pair(std::slice::from_ref(&leg)).expect("one leg");
+        }
+    }
+    let names = ["a", "new", "b", "newer", "idle"];
+    let report = Report::build(&announcement(&names, ""), &tally, &OPTIONS);
+    let rows: Vec<(usize, &str, &str)> = report
+        .rows
+        .iter()
+        .map(|row| (row.rank, row.name.as_str(), row.group_letters.as_str()))
+        .collect();
+    let wanted =
+        [(1, "newer", "a"), (2, "new", "b"), (3, "a", "c"), (4, "b", "d"), (5, "idle", "")];
+    assert_eq!(rows, wanted, "candidates stand first, whatever the others get");
+    let compared: Vec<(u16, u16)> =
+        report.comparisons.iter().map(|entry| (entry.ahead, entry.behind)).collect();
+    assert_eq!(compared, [(3, 1), (0, 2)], "nobody is compared across");
+    assert_eq!((report.header.pairs_played, report.header.matches_played), (120, 120));
+    let effect = report.role_effect;
+    assert_eq!((effect.buyer_reward_lead.value, effect.buyer_points.value), (None, None));
+    assert_eq!(report.fragility.expect("two candidates").leader, 3);
+    let met = report.head_to_head[0][2].expect("they met");
+    assert_eq!((met.match_count, met.as_seller), (30, None));
+    let warning = "candidates only buy: they stand first, and only agents of one side are compared";
+    assert!(report.warnings.iter().any(|said| said.starts_with(warning)), "{:?}", report.warnings);
+}
+
+#[test]
 fn the_same_pairs_give_the_same_report() {
     let names = ["first", "second", "weak"];
     let build = || Report::build(&announcement(&names, ""), &three_agents(), &OPTIONS);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use arena_core::config::TournamentConfig;
+use arena_core::config::{Roles, TournamentConfig};
 use arena_core::schedule::{PAIRS_MAX, Schedule, ScheduleError, seat_seeds};
 use arena_core::seed::Root;
 use proptest::prelude::*;
@@ -172,6 +172,28 @@ fn seats_are_seeded_with_the_first_draws_of_the_pairs_stream() {
     assert_eq!(seat_seeds(Root::Seed(7), 12), expected);
     assert_ne!(seat_seeds(Root::Seed(7), 13), expected);
     assert_ne!(seat_seeds(Root::Seed(8), 12), expected);
+}
+
+#[test]
+fn where_candidates_take_one_role_a_pair_is_one_match_in_which_they_have_it() {
+    let agents = numbered(5, |agent| agent == 1 || agent == 4);
+    let setup = Setup { gauntlet: true, self_play: false, agents, repetitions: 2 };
+    let both = setup.schedule(3);
+    assert_eq!((both.pair_count(), both.match_count(), both.leg_count()), (36, 72, 2));
+    for (roles, place) in [(Roles::CandidatesBuy, 0), (Roles::CandidatesSell, 1)] {
+        let mut config = setup.config();
+        config.roles = roles;
+        let schedule = Schedule::new(&config, 3).expect("the case can be scheduled");
+        assert_eq!((schedule.pair_count(), schedule.match_count()), (36, 36));
+        assert_eq!(schedule.leg_count(), 1);
+        for index in 0..36 {
+            let (plan, wanted) = (schedule.pair(index), both.pair(index));
+            assert_eq!(plan.seats(0)[place], wanted.agents[0], "{roles:?}: pair {index}");
+            assert_eq!(plan.seats(0)[1 - place], wanted.agents[1], "{roles:?}: pair {index}");
+            assert_eq!(plan.item_index, wanted.item_index);
+            assert_eq!(plan.repetition, wanted.repetition);
+        }
+    }
 }
 
 fn setups() -> impl Strategy<Value = (Setup, u32)> {

@@ -115,6 +115,73 @@ fn records_that_are_no_pair_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn where_a_pair_has_one_leg_it_is_counted_as_one() {
+    let mut tally = Tally::new(3, Roles::CandidatesBuy, 5);
+    for (item, candidate, hundredths) in [(0, 0, 30), (0, 1, 50), (1, 0, 20), (1, 1, 60)] {
+        let leg = leg(item, 0, [candidate, 2], seller_gets(hundredths));
+        tally.add_pair(std::slice::from_ref(&leg)).expect("one leg");
+    }
+    assert_eq!((tally.pair_count(), tally.match_count()), (4, 4));
+    let estimates = tally.estimates(&tally.resamples(50));
+    close(estimates[0].reward.value, 0.75);
+    close(estimates[0].buyer_reward.value, 0.75);
+    assert_eq!(estimates[0].seller_reward.value, None);
+    close(estimates[1].reward.value, 0.45);
+    close(estimates[2].reward.value, 0.4);
+    // Block means of the two buyers: 0.7 and 0.8 against 0.5 and 0.4, so 0.2 and 0.4 apart.
+    let found = tally.compare(0, 1).expect("both played");
+    close(Some(found.value), 0.3);
+    close(found.standard_error, 0.1);
+    // A removed pair takes one match with it: without item 1, buyer 0 still leads; no removal
+    // lets buyer 1 lead, as its best is below the other's worst.
+    assert_eq!(tally.fragility(&[0, 1]).expect("two").pair_count, None);
+}
+
+#[test]
+fn a_pair_of_one_leg_is_removed_as_one_match() {
+    let mut tally = Tally::new(3, Roles::CandidatesSell, 5);
+    // Seller 0 gets 0.9 once and 0.1 twice, seller 1 gets 0.3 three times: without the one match
+    // of 0.9, seller 1 leads.
+    for (item, hundredths) in [(0, [90, 30]), (1, [10, 30]), (2, [10, 30])] {
+        for (candidate, hundredths) in [0, 1].into_iter().zip(hundredths) {
+            let leg = leg(item, 0, [2, candidate], seller_gets(hundredths));
+            tally.add_pair(std::slice::from_ref(&leg)).expect("one leg");
+        }
+    }
+    let found = tally.fragility(&[0, 1]).expect("two");
+    assert_eq!((found.successor, found.pair_count), (Some(1), Some(1)));
+}
+
+#[test]
+fn what_a_side_is_worth_is_not_said_where_nobody_changed_it() {
+    let mut tally = Tally::new(2, Roles::CandidatesBuy, 5);
+    for item in 0..30 {
+        let leg = leg(item, 0, [0, 1], seller_gets(30));
+        tally.add_pair(std::slice::from_ref(&leg)).expect("one leg");
+    }
+    let resamples = tally.resamples(50);
+    assert_eq!(tally.role_gap(&resamples).value, None);
+    let rating = tally.rating(&resamples);
+    assert_eq!((rating.buyer_points.value, rating.buyer_points.low), (None, None));
+    assert!(rating.points.iter().all(|points| points.value.is_some()));
+}
+
+#[test]
+fn legs_that_are_not_as_many_as_a_pair_has_are_refused() {
+    let both = pair(0, [0, 1], [Outcome::TimedOut; 2]);
+    let mut tally = Tally::new(2, Roles::CandidatesBuy, 0);
+    let one = PairError::Legs { pair_index: 0, leg_count: 1 };
+    assert_eq!(tally.add_pair(&both), Err(one.clone()));
+    assert_eq!(tally.add_pair(&both[1..]), Err(one.clone()));
+    assert_eq!(one.to_string(), "pair `0`: the record is not its only leg");
+    assert_eq!(tally.add_pair(&both[..1]), Ok(()));
+    let mut tally = Tally::new(2, Roles::Both, 0);
+    let two = PairError::Legs { pair_index: 0, leg_count: 2 };
+    assert_eq!(tally.add_pair(&both[..1]), Err(two));
+    assert_eq!(tally.pair_count(), 0);
+}
+
+#[test]
 fn voids_are_counted_by_reason() {
     let mut tally = Tally::new(2, Roles::Both, 0);
     for reason in [VoidReason::Host, VoidReason::Host, VoidReason::ModelProvider] {

@@ -169,13 +169,33 @@ impl Tournament {
     /// Plays a tournament of some agents, of whom `alpha` comes with a statement, and `beta`
     /// where draws are made in common.
     pub fn play_among(agents: &[&str], drawn: Drawn, item_count: u32) -> Tournament {
-        let config_toml = config_toml(drawn, item_count, agents);
+        Tournament::play_file(config_toml(drawn, item_count, agents), drawn)
+    }
+
+    /// Plays a tournament in which alpha and gamma buy from two others, in four repetitions of
+    /// which every two share a scenario: sixteen matches over four items, twice.
+    pub fn play_one_sided(roles: &str) -> Tournament {
+        let agents = ["alpha", "beta", "gamma", "delta"];
+        let head = format!(
+            "schedule = \"gauntlet\"\nroles = \"{roles}\"\nrepetitions = 4\nscenario_group = 2\n"
+        );
+        let mut file =
+            config_toml(Drawn::Publicly, 4, &agents).replacen("[log]", &format!("{head}[log]"), 1);
+        for name in ["alpha", "gamma"] {
+            let component = format!("component = \"{name}.wasm\"\n");
+            file = file.replacen(&component, &format!("{component}candidate = true\n"), 1);
+        }
+        Tournament::play_file(file, Drawn::Publicly)
+    }
+
+    fn play_file(config_toml: String, drawn: Drawn) -> Tournament {
         let config = TournamentConfig::parse(&config_toml).expect("the file is sound");
         let draws = draws(drawn);
         let CatalogKind::Uniform { items, low, high } = config.catalog.kind else {
             panic!("test tournaments are over uniform items");
         };
         let catalog = uniform::generate(items, low, high, draws.catalog_root(Some(&SECRET)));
+        let item_count = items;
         let schedule = Schedule::new(&config, item_count).expect("there is something to play");
         let agents = config.agents.iter().enumerate().map(|(place, agent)| {
             let component_sha256 = Sha256::digest(component(place)).into();
@@ -278,7 +298,9 @@ impl Tournament {
                 self.push(Some(Entry::Void(VoidEntry { tournament, void })));
                 tally.add_void(&void);
             }
-            let legs = [0, 1].map(|leg| self.play_leg(&schedule, pair_index, leg));
+            let legs = 0..schedule.leg_count();
+            let legs: Vec<MatchRecord> =
+                legs.map(|leg| self.play_leg(&schedule, pair_index, leg)).collect();
             tally.add_pair(&legs).expect("legs of a pair");
             for record in legs {
                 let transcript = Transcript::new(self.id, self.root, record);

@@ -1,6 +1,7 @@
 //! Tests of the audit: an honest log, and what a hostile hand can do to one.
 
 mod honest;
+mod one_sided;
 mod players;
 mod verdicts;
 mod forged;

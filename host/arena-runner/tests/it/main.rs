@@ -6,6 +6,7 @@ mod failures;
 mod forge;
 mod hagglers;
 mod ledgers;
+mod one_sided;
 mod order;
 mod refusals;
 mod replays;

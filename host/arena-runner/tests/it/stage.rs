@@ -77,6 +77,33 @@ impl Stage {
         for agent in agents {
             text += &format!("[[agents]]\nname = \"{agent}\"\ncomponent = \"{agent}.wasm\"\n");
         }
+        Stage::of(text, agents, items)
+    }
+
+    /// Two candidates that buy from two others, or sell to them: four matches on each item in each
+    /// of six repetitions, every three of which share a scenario.
+    pub fn one_sided(roles: &str, items: u32) -> Stage {
+        let agents = ["ada", "bea", "cid", "dov"];
+        let mut text = format!(
+            "name = \"stage\"\nseed = {SEED}\nschedule = \"gauntlet\"\nroles = \"{roles}\"\n\
+             repetitions = 6\nscenario_group = 3\n\
+             [log]\ncheckpoint_every = 256\n\
+             [rules]\nset = \"standard\"\nopener = \"drawn\"\n\
+             horizon = {{ mean_turns = 8, max_turns = 30 }}\n\
+             [catalog]\nkind = \"uniform\"\nitems = {items}\nlow = \"10\"\nhigh = \"110\"\n\
+             [limits]\ntalk_bytes = {TALK_BYTES_MAX}\n"
+        );
+        for (place, agent) in agents.iter().enumerate() {
+            text += &format!(
+                "[[agents]]\nname = \"{agent}\"\ncomponent = \"{agent}.wasm\"\n\
+                 candidate = {}\n",
+                place % 2 == 1
+            );
+        }
+        Stage::of(text, agents, items)
+    }
+
+    fn of(text: String, agents: [&str; 4], items: u32) -> Stage {
         let config = TournamentConfig::parse(&text).expect("the stage's file is well formed");
         let catalog = uniform::generate(items, Price(1_000), Price(11_000), Root::Seed(SEED));
         let schedule = Schedule::new(&config, items).expect("the stage has pairs");
