@@ -25,7 +25,7 @@ use crate::transformer::linear::{LayerAdapter, RowAdapter};
 use crate::transformer::rotation::Rotation;
 
 /// The version of burn, as the workspace pins it.
-const BURN_VERSION: &str = "0.22.1";
+pub(crate) const BURN_VERSION: &str = "0.22.1";
 
 /// The most blocks of a cache: slots are counted in 31 bits on the device.
 const BLOCKS_MAX: u64 = (1 << 31) / BLOCK_TOKENS as u64 - 1;
@@ -230,8 +230,9 @@ impl Executor for BurnExecutor {
         let adapter = device::adapter(&self.device);
         let adapter = adapter.map_or(String::new(), |name| format!("adapter={name}\n"));
         format!(
-            "device={}\n{adapter}kernels=burn {BURN_VERSION}\nweights=f32\ncache=f32\n",
-            self.named
+            "device={}\n{adapter}kernels=burn {BURN_VERSION}\nweights={}\ncache=f32\n",
+            self.named,
+            self.model.formats()
         )
     }
 

@@ -1,13 +1,15 @@
 //! From model files to a transformer on a device.
 //!
-//! Weights become `f32`, and linear layers `[in, out]`. Tensors are read one at a time, so that
-//! beside the model itself at most one of them is in memory.
+//! Weights become `f32`, or stay `bf16` where they are stored so, and linear layers `[in, out]`.
+//! Tensors are read one at a time, so that beside the model itself at most one of them is in
+//! memory.
 
+use arena_kernels::format::Format;
 use arena_model::executor::ExecutorError;
 use arena_weights::config::{Architecture, ModelConfig};
 use arena_weights::weights::Weights;
 use burn::module::Param;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use crate::transformer::attention::Attention;
 use crate::transformer::embedding::Embedding;
@@ -26,18 +28,56 @@ const TILE: usize = 32;
 /// [`ExecutorError`] names the tensor that is missing or unsound.
 pub fn load(weights: &Weights, device: &Device) -> Result<Transformer, ExecutorError> {
     build(weights.config(), device, &|name, expected| {
-        let tensor = weights.tensor(name)?;
-        if tensor.shape != expected {
-            let found = &tensor.shape;
-            let detail = format!("shape is {found:?}, the model's numbers make it {expected:?}");
-            return Err(ExecutorError::Tensor { tensor: name.to_string(), detail });
-        }
-        Ok(tensor.to_f32())
+        Ok(read(weights, name, expected)?.to_f32().into())
     })
 }
 
+/// Does what `load` does, but keeps matrices in `bf16` that are stored so: half the memory. They
+/// are widened where they are used, so that every result is the same, and takes longer.
+///
+/// # Errors
+/// As `load`; or the device has no `bf16`.
+pub fn load_as_stored(weights: &Weights, device: &Device) -> Result<Transformer, ExecutorError> {
+    if !device.supports_dtype(DType::BF16) {
+        return Err(ExecutorError::Device("it has no numbers of `bf16`".to_string()));
+    }
+    build(weights.config(), device, &|name, expected| {
+        let tensor = read(weights, name, expected)?;
+        let dtype = if tensor.format == Format::Bf16 { DType::BF16 } else { DType::F32 };
+        Ok(Stored { values: tensor.to_f32(), dtype })
+    })
+}
+
+fn read(
+    weights: &Weights,
+    name: &str,
+    expected: &[usize],
+) -> Result<arena_weights::tensor::Tensor, ExecutorError> {
+    let tensor = weights.tensor(name)?;
+    if tensor.shape != expected {
+        let found = &tensor.shape;
+        let detail = format!("shape is {found:?}, the model's numbers make it {expected:?}");
+        return Err(ExecutorError::Tensor { tensor: name.to_string(), detail });
+    }
+    Ok(tensor)
+}
+
+/// The weights of a tensor.
+pub struct Stored {
+    /// In storage order.
+    pub values: Vec<f32>,
+    /// What a matrix of them is kept in, which holds every value exactly.
+    pub dtype: DType,
+}
+
+impl From<Vec<f32>> for Stored {
+    fn from(values: Vec<f32>) -> Stored {
+        Stored { values, dtype: DType::F32 }
+    }
+}
+
 /// Gives the weights of a tensor, by its canonical name and shape, outermost first.
-pub type Read<'a> = dyn Fn(&str, &[usize]) -> Result<Vec<f32>, ExecutorError> + 'a;
+pub type Read<'a> = dyn Fn(&str, &[usize]) -> Result<Stored, ExecutorError> + 'a;
 
 /// Returns a model of this shape on a device, its weights from wherever `read` has them.
 ///
@@ -139,7 +179,7 @@ impl Source<'_> {
     }
 
     fn norm(&self, name: &str, columns: usize) -> Result<RmsNorm, ExecutorError> {
-        let gain = self.read(name, &[columns])?;
+        let gain = self.read(name, &[columns])?.values;
         let gain = Tensor::from_data(TensorData::new(gain, [columns]), self.device);
         Ok(RmsNorm { gain: Param::from_tensor(gain), epsilon: f64::from(self.config.rms_eps) })
     }
@@ -157,8 +197,8 @@ impl Source<'_> {
         outputs: usize,
     ) -> Result<Vec<Linear>, ExecutorError> {
         let stack = self.read(name, &[experts, outputs, inputs])?;
-        let layer = |expert: &[f32]| Linear::new(self.matrix(expert, inputs, outputs));
-        Ok(stack.chunks_exact(inputs * outputs).map(layer).collect())
+        let layer = |expert: &[f32]| Linear::new(self.matrix(expert, stack.dtype, inputs, outputs));
+        Ok(stack.values.chunks_exact(inputs * outputs).map(layer).collect())
     }
 
     /// Reads `[out, in]` as `[in, out]`.
@@ -168,17 +208,19 @@ impl Source<'_> {
         inputs: usize,
         outputs: usize,
     ) -> Result<Tensor<2>, ExecutorError> {
-        Ok(self.matrix(&self.read(name, &[outputs, inputs])?, inputs, outputs))
+        let stored = self.read(name, &[outputs, inputs])?;
+        Ok(self.matrix(&stored.values, stored.dtype, inputs, outputs))
     }
 
-    fn matrix(&self, values: &[f32], inputs: usize, outputs: usize) -> Tensor<2> {
-        matrix(values, inputs, outputs, self.device)
+    fn matrix(&self, values: &[f32], dtype: DType, inputs: usize, outputs: usize) -> Tensor<2> {
+        let data = TensorData::new(transpose(values, inputs, outputs), [inputs, outputs]);
+        Tensor::from_data(data.convert_dtype(dtype), (self.device, dtype))
     }
 
-    fn read(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ExecutorError> {
-        let values = (self.read)(name, shape)?;
-        assert_eq!(values.len(), shape.iter().product::<usize>(), "`{name}` is {shape:?}");
-        Ok(values)
+    fn read(&self, name: &str, shape: &[usize]) -> Result<Stored, ExecutorError> {
+        let stored = (self.read)(name, shape)?;
+        assert_eq!(stored.values.len(), shape.iter().product::<usize>(), "`{name}` is {shape:?}");
+        Ok(stored)
     }
 }
 
@@ -193,8 +235,8 @@ pub fn matrix(values: &[f32], inputs: usize, outputs: usize, device: &Device) ->
     )
 }
 
-/// Returns row-major `[out, in]` as row-major `[in, out]`.
-fn transpose(values: &[f32], inputs: usize, outputs: usize) -> Vec<f32> {
+/// Returns row-major `[outputs, inputs]` as row-major `[inputs, outputs]`.
+pub(crate) fn transpose(values: &[f32], inputs: usize, outputs: usize) -> Vec<f32> {
     assert_eq!(values.len(), inputs * outputs, "a matrix of {inputs} by {outputs}");
     let mut transposed = vec![0.0; values.len()];
     for outputs_from in (0..outputs).step_by(TILE) {

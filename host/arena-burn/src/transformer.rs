@@ -3,8 +3,8 @@
 //! Every layer takes rows, `[rows, hidden]`, and does not know how the rows lie in sequences; only
 //! attention does, and that is handed in. So one model serves a batch out of a paged cache
 //! (`executor`) and trains on dense `[batch, tokens]`, with the same arithmetic. Everything is
-//! `f32`. Every weight is a burn parameter: on an autodiff device, `forward` is differentiable in
-//! all of them.
+//! computed in `f32`. Every weight is a burn parameter: on an autodiff device, `forward` is
+//! differentiable in all of them.
 //!
 //! Not here: where weights come from (`loading`), the cache (`cache`).
 
@@ -15,6 +15,9 @@ pub mod mlp;
 pub mod moe;
 pub mod norm;
 pub mod rotation;
+
+use std::collections::BTreeSet;
+use std::slice;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -105,6 +108,21 @@ impl Layer {
         (h + change, experts)
     }
 
+    /// Returns every linear layer, those of all experts included.
+    fn linears(&self) -> Vec<&Linear> {
+        let Attention { query, key, value, output, .. } = &self.attention;
+        let mut linears = vec![query, key, value, output];
+        let parts = match &self.feed_forward {
+            FeedForward::Dense(mlp) => slice::from_ref(mlp),
+            FeedForward::Experts(moe) => {
+                linears.push(&moe.router);
+                &moe.experts
+            }
+        };
+        linears.extend(parts.iter().flat_map(|mlp| [&mlp.gate, &mlp.up, &mlp.down]));
+        linears
+    }
+
     /// Returns a linear layer; a mixture of experts has no single gate, up and down.
     pub fn linear(&self, projection: Projection) -> Option<&Linear> {
         let mlp = match &self.feed_forward {
@@ -124,6 +142,14 @@ impl Layer {
 }
 
 impl Transformer {
+    /// Returns what the matrices of weights are kept in, such as `f32` or `bf16+f32`.
+    pub fn formats(&self) -> String {
+        let linears = self.layers.iter().flat_map(Layer::linears).chain(&self.head);
+        let matrices = linears.map(|linear| &linear.weight).chain([&self.embedding.weight]);
+        let formats: BTreeSet<&str> = matrices.map(|weight| weight.val().dtype().name()).collect();
+        formats.into_iter().collect::<Vec<_>>().join("+")
+    }
+
     /// Returns logits, `[batch, tokens, vocab]`, of dense token ids, `[batch, tokens]`: those at
     /// `[b, t]` are for the token that follows `tokens[b, ..=t]`. Every sequence starts at
     /// position 0; one that is shorter is filled up on the right with any id.

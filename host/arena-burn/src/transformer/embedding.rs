@@ -3,6 +3,8 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
 
+use crate::transformer::linear::widened;
+
 /// The table of tokens.
 #[derive(Module, Debug)]
 pub struct Embedding {
@@ -15,11 +17,11 @@ pub struct Embedding {
 impl Embedding {
     /// Returns the columns of these tokens as rows, `[rows]` to `[rows, hidden]`.
     pub fn forward(&self, tokens: Tensor<1, Int>) -> Tensor<2> {
-        self.weight.val().select(1, tokens).transpose()
+        widened(self.weight.val().select(1, tokens)).transpose()
     }
 
     /// Returns `x W`, `[rows, hidden]` to `[rows, vocab]`.
     pub fn logits(&self, x: Tensor<2>) -> Tensor<2> {
-        x.matmul(self.weight.val())
+        x.matmul(widened(self.weight.val()))
     }
 }

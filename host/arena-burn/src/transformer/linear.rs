@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use burn::module::{Module, Param};
-use burn::tensor::{IndexingUpdateOp, Int, Tensor};
+use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor};
 
 /// A linear layer without bias, with a low-rank adapter of its own where one is trained.
 #[derive(Module, Debug)]
 pub struct Linear {
-    /// `[in, out]`, contiguous: burn multiplies a transposed view several times slower.
+    /// `[in, out]`, contiguous: burn multiplies a transposed view several times slower. `f32`, or
+    /// narrower where it is not trained.
     pub weight: Param<Tensor<2>>,
     /// Applies to every row.
     pub lora: Option<Lora>,
@@ -59,6 +60,14 @@ pub struct RowAdapter<'a> {
     pub layer: &'a LayerAdapter,
 }
 
+/// Returns a tensor as `f32`, in which rows are.
+pub fn widened(tensor: Tensor<2>) -> Tensor<2> {
+    match tensor.dtype() {
+        DType::F32 => tensor,
+        _ => tensor.cast(DType::F32),
+    }
+}
+
 impl Lora {
     /// Returns `scale (x A) B`, from `[rows, in]` to `[rows, out]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
@@ -74,8 +83,9 @@ impl Linear {
 
     /// Returns `x W + scale (x A) B`, from `[rows, in]` to `[rows, out]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let Some(lora) = &self.lora else { return x.matmul(self.weight.val()) };
-        x.clone().matmul(self.weight.val()) + lora.forward(x)
+        let weight = widened(self.weight.val());
+        let Some(lora) = &self.lora else { return x.matmul(weight) };
+        x.clone().matmul(weight) + lora.forward(x)
     }
 
     /// Returns what `forward` does, plus `scale (x A) B` for the rows of every adapter that

@@ -111,7 +111,7 @@ pub fn tensor(name: &str, shape: &[usize]) -> Vec<f32> {
 
 /// Returns a tiny model on a device.
 pub fn model(architecture: Architecture, device: &Device) -> Transformer {
-    loading::build(&config(architecture), device, &|name, shape| Ok(tensor(name, shape)))
+    loading::build(&config(architecture), device, &|name, shape| Ok(tensor(name, shape).into()))
         .expect("every tensor is there")
 }
 
