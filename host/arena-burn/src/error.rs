@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arena_model::executor::ExecutorError;
+use arena_weights::adapter::RANK_MAX;
 
 use crate::device::BurnDevice;
 
@@ -21,6 +22,18 @@ pub enum BurnError {
         /// What its driver says.
         reason: String,
     },
+    /// There is no such adapter to be trained.
+    Adapter {
+        /// Width of the bottleneck.
+        rank: usize,
+        /// The numerator of the scale.
+        alpha: f32,
+    },
+    /// All of a model is to be trained that is not kept in `f32`.
+    Narrow {
+        /// What it is kept in.
+        formats: String,
+    },
     /// The model cannot be brought onto the device.
     Executor(ExecutorError),
 }
@@ -34,6 +47,14 @@ impl fmt::Display for BurnError {
             BurnError::NoAdapter { device, reason } => {
                 write!(f, "no device `{device}` on this machine: {reason}")
             }
+            BurnError::Adapter { rank, alpha } => write!(
+                f,
+                "no adapter of rank `{rank}` and alpha `{alpha}`: ranks are 1 to {RANK_MAX}, and \
+                 alphas are finite"
+            ),
+            BurnError::Narrow { formats } => {
+                write!(f, "weights in `{formats}` can only be trained with an adapter, not in full")
+            }
             BurnError::Executor(error) => write!(f, "{error}"),
         }
     }
@@ -43,7 +64,10 @@ impl std::error::Error for BurnError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             BurnError::Executor(error) => error.source(),
-            BurnError::NotCompiled { .. } | BurnError::NoAdapter { .. } => None,
+            BurnError::NotCompiled { .. }
+            | BurnError::NoAdapter { .. }
+            | BurnError::Adapter { .. }
+            | BurnError::Narrow { .. } => None,
         }
     }
 }

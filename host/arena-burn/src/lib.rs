@@ -4,14 +4,17 @@
 //! to rounding, not to the bit, and may differ in rounding with the rest of a batch: which order a
 //! device adds in is its own business. Fusion and autotuning stay off.
 //!
-//! Not here: batching and who is served when (`arena-model`), model files (`arena-weights`),
-//! training.
+//! Not here: batching and who is served when (`arena-model`), model files (`arena-weights`), what
+//! is learned (`arena-train`).
 
 pub mod adapter;
 pub mod device;
 pub mod error;
 pub mod executor;
+#[cfg(feature = "autodiff")]
+pub mod learner;
 pub mod loading;
+pub mod memory;
 pub mod transformer;
 
 mod cache;
