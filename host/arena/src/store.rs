@@ -41,8 +41,8 @@ pub struct Stored {
     pub name: String,
     /// The file or folder to open.
     pub path: PathBuf,
-    /// Where it came from, if that is written there.
-    pub source: Option<Source>,
+    /// Where it came from, or why that is not known.
+    pub source: Result<Source, String>,
     /// Whether it lies elsewhere.
     pub is_linked: bool,
 }
@@ -136,9 +136,16 @@ impl Store {
             .map(|kind| folder.join(kind))
             .find(|path| path.symlink_metadata().is_ok())?;
         let is_linked = path.symlink_metadata().is_ok_and(|data| data.is_symlink());
-        let source = files::read_text(&folder.join(SOURCE), SOURCE_BYTES_MAX).ok();
-        let source = source.and_then(|text| toml::from_str(&text).ok());
+        let source = read_source(&folder.join(SOURCE));
         Some(Stored { name: name.to_owned(), path, source, is_linked })
+    }
+
+    /// Returns the name of the model that lies at a path, if it is one of the store.
+    pub fn name_at(&self, path: &Path) -> Option<String> {
+        let path = path.canonicalize().ok()?;
+        let models = self.list().ok()?;
+        let is_it = |model: &Stored| model.path.canonicalize().is_ok_and(|found| found == path);
+        models.into_iter().find(is_it).map(|model| model.name)
     }
 
     /// Refuses what is no name, or taken.
@@ -215,6 +222,17 @@ impl Store {
     }
 }
 
+/// Reads where a model came from, or says why that is not known.
+fn read_source(path: &Path) -> Result<Source, String> {
+    if path.symlink_metadata().is_err() {
+        return Err(format!("no `{SOURCE}` is beside it"));
+    }
+    let text = files::read_text(path, SOURCE_BYTES_MAX).map_err(|error| error.facts.join("; "));
+    let unreadable = |why: &str| format!("its `{SOURCE}` cannot be read: {}", why.trim());
+    let text = text.map_err(|why| unreadable(&why))?;
+    toml::from_str(&text).map_err(|error: toml::de::Error| unreadable(error.message()))
+}
+
 /// Returns whether a text can be the name of a model, and of its folder.
 pub fn is_stored_name(text: &str) -> bool {
     is_name(text) && !text.starts_with('.')
@@ -251,10 +269,25 @@ mod tests {
         assert!(store.list().expect("an empty store").is_empty());
         store.put("small", filled).expect("a model");
         let stored = store.get("small").expect("the model");
-        assert_eq!(stored.source, Some(source()));
+        assert_eq!(stored.source, Ok(source()));
+        assert_eq!(store.name_at(&stored.path), Some("small".to_owned()));
+        assert_eq!(store.name_at(folder.path()), None);
         assert_eq!(fs::read(&stored.path).expect("the file"), b"GGUF");
         assert!(store.put("small", filled).is_err(), "the name is taken");
         assert_eq!(store.list().expect("the store").len(), 1);
+    }
+
+    #[test]
+    fn why_an_origin_is_not_known_is_said() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = Store { folder: folder.path().to_owned() };
+        let place = folder.path().join("small");
+        fs::create_dir(&place).expect("a folder");
+        fs::write(place.join(GGUF), b"GGUF").expect("a file");
+        let why = || store.get("small").expect("the model").source.expect_err("not known");
+        assert_eq!(why(), "no `source.toml` is beside it");
+        fs::write(place.join(SOURCE), "origin = \"a test\"").expect("a file");
+        assert_eq!(why(), "its `source.toml` cannot be read: missing field `manifest_sha256`");
     }
 
     #[test]

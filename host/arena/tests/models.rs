@@ -148,6 +148,9 @@ fn a_pulled_model_is_described_and_not_fetched_again() {
     arena(&place, &copied, &add).ends_well();
     let linked = arena(&place, &copied, &["model", "show", "linked", "--json"]).ends_well().json();
     assert_eq!(linked["manifest_sha256"], shown["manifest_sha256"]);
+    let by_path = copied.join("linked/model.gguf");
+    let said = arena(&place, &copied, &["model", "show", by_path.to_str().unwrap()]).ends_well();
+    assert!(said.out.contains("next: arena model chat linked\n"), "{}", said.out);
     arena(&place, &copied, &add).complains(2, &["`linked`", "the name is taken"]);
 }
 

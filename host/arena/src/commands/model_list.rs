@@ -5,19 +5,19 @@ use serde_json::json;
 use crate::cli::model::ListArgs;
 use crate::error::CliError;
 use crate::escape::{escape, excerpt};
+use crate::model_files;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::count;
 use crate::screen::{self, Paint, Tone};
-use crate::store::{Store, Stored};
+use crate::store::{Source, Store, Stored};
 
-/// How much of a model's origin the table shows, in characters.
-const ORIGIN_CHARS: usize = 50;
-/// The same of what it is.
-const ABOUT_CHARS: usize = 40;
+/// Most characters of what is written beside a model that the table shows: more than this program
+/// writes there, and a bound for others.
+const TEXT_CHARS_MAX: usize = 300;
 /// Digits of a hash that the table shows.
 const DIGITS: usize = 8;
-/// Stands for what nobody wrote down.
-const UNKNOWN: &str = "-";
+/// Stands for a hash that nobody wrote down. It takes long to compute.
+const UNKNOWN: &str = "unknown";
 
 /// Prints the list.
 ///
@@ -52,27 +52,38 @@ pub fn run(args: &ListArgs) -> Result<(), CliError> {
 }
 
 fn row(model: &Stored) -> Vec<Cell> {
-    let source = model.source.as_ref();
-    let text = |value: Option<&String>, chars: usize| match value {
-        Some(value) => excerpt(value, chars),
-        None => UNKNOWN.to_owned(),
+    let (about, digits, origin) = match &model.source {
+        Ok(Source { origin, manifest_sha256, about }) => {
+            let digits = manifest_sha256.get(..DIGITS).unwrap_or(UNKNOWN);
+            (about.clone(), digits, origin.clone())
+        }
+        Err(why) => (about(model), UNKNOWN, format!("unknown: {why}")),
     };
-    let digits = source.and_then(|source| source.manifest_sha256.get(..DIGITS));
     vec![
         Cell::from(escape(&model.name)),
-        text(source.map(|source| &source.about), ABOUT_CHARS).into(),
-        Cell::toned(digits.map_or_else(|| UNKNOWN.to_owned(), escape), Tone::Dim),
-        text(source.map(|source| &source.origin), ORIGIN_CHARS).into(),
+        excerpt(&about, TEXT_CHARS_MAX).into(),
+        Cell::toned(escape(digits), Tone::Dim),
+        excerpt(&origin, TEXT_CHARS_MAX).into(),
     ]
 }
 
+/// Returns what a model is of which that is not written down.
+fn about(model: &Stored) -> String {
+    match model_files::open(&model.path) {
+        Ok(weights) => model_files::about(&weights),
+        Err(_) => "no model that can be loaded".to_owned(),
+    }
+}
+
 fn to_json(model: &Stored) -> serde_json::Value {
+    let source = model.source.as_ref().ok();
     json!({
         "name": model.name,
         "path": model.path.display().to_string(),
         "linked": model.is_linked,
-        "about": model.source.as_ref().map(|source| &source.about),
-        "manifest_sha256": model.source.as_ref().map(|source| &source.manifest_sha256),
-        "origin": model.source.as_ref().map(|source| &source.origin),
+        "about": source.map(|source| &source.about),
+        "manifest_sha256": source.map(|source| &source.manifest_sha256),
+        "origin": source.map(|source| &source.origin),
+        "source_unknown": model.source.as_ref().err(),
     })
 }

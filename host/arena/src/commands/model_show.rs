@@ -15,6 +15,7 @@ use crate::escape::{escape, excerpt, harmless};
 use crate::model_files::{self, FormatShare, Named};
 use crate::render::transcript::{count, thousands};
 use crate::screen::{self, Paint, Tone};
+use crate::store::Store;
 
 /// How much of a model's own name is shown, in characters.
 const NAME_CHARS: usize = 80;
@@ -60,10 +61,13 @@ fn describe(
     template: &Result<String, String>,
 ) -> String {
     let config = weights.config();
-    let mut text = format!("{}: {}\n", escape(&named.label), excerpt(weights.name(), NAME_CHARS));
+    let mut text = format!("{}: {}\n", escape(&named.label), model_files::about(weights));
     let mut line = |key: &str, value: String| {
         writeln!(text, "  {key:<8}  {value}").expect("writing to a string cannot fail");
     };
+    if let Some(title) = title(weights.name()) {
+        line("title", format!("{title} (what the model says of itself)"));
+    }
     line("path", named.path.display().to_string());
     line("sha-256", format!("{sha256} (of the manifest)"));
     line("shape", shape(config));
@@ -95,9 +99,24 @@ fn describe(
         }
         Err(why) => text.push_str(&format!("  template: none that can be used: {}\n", escape(why))),
     }
-    let named = crate::shell::command_line(["model", "chat", &named.path.to_string_lossy()]);
-    text.push_str(&format!("\nnext: {named}\n"));
+    let next = crate::shell::command_line(["model", "chat", &shortest(named)]);
+    text.push_str(&format!("\nnext: {next}\n"));
     text
+}
+
+/// Returns the model's name in the store, else its path.
+fn shortest(named: &Named) -> String {
+    let name = Store::find().ok().and_then(|store| store.name_at(&named.path));
+    name.unwrap_or_else(|| named.path.to_string_lossy().into_owned())
+}
+
+/// Returns a model's own name as a title: without the folders of whoever trained it, and with
+/// single blanks between words; `None` where nothing is left.
+fn title(name: &str) -> Option<String> {
+    let last = name.trim().trim_end_matches('/').rsplit('/').next()?;
+    let words = last.split(|c: char| c.is_whitespace() || c == '_');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    (!words.is_empty()).then(|| excerpt(&words.join(" "), NAME_CHARS))
 }
 
 fn shape(config: &ModelConfig) -> String {
@@ -178,4 +197,23 @@ fn to_json(
         "template": template.as_ref().ok(),
         "template_error": template.as_ref().err(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_has_no_folders_and_single_blanks() {
+        for (name, wanted) in [
+            ("Smollm2 135M 8k", Some("Smollm2 135M 8k")),
+            ("HuggingFaceTB/SmolLM2-135M-Instruct/", Some("SmolLM2-135M-Instruct")),
+            (" /fsx/someone/tiny__model\t\n v2 ", Some("tiny model v2")),
+            ("\u{1b}[2J", Some("\\u{1b}[2J")),
+            ("", None),
+            (" /_", None),
+        ] {
+            assert_eq!(title(name).as_deref(), wanted, "{name}");
+        }
+    }
 }
