@@ -230,8 +230,8 @@ fn a_log_whose_head_moves_while_it_fails_is_to_be_audited_at_rest() {
 fn without_reexecution_the_verdict_says_so() {
     let place = Place::honest();
     let (code, printed) = place.audit(&place.path("log"), &[]);
-    assert_has(line(&printed, "re-execution"), &["not checked"]);
-    let wanted = "verdict: VERIFIED: all that was asked for; not checked are re-execution\nnext: ";
+    assert_has(line(&printed, "re-execution"), &["not checked", "not asked for (--reexecute)"]);
+    let wanted = "verdict: VERIFIED: all that was asked for; not asked for: re-execution\nnext: ";
     assert_has(&printed, &[wanted]);
     assert_eq!(code, Some(0));
 }
@@ -464,10 +464,29 @@ fn a_log_of_another_engine_is_not_run_again_and_the_line_is_named() {
     let (code, printed) = place.audit(&log, &["--reexecute"]);
     let pieces = ["not checked", "`host-call-fuel=91000`", "`host-call-fuel=1000`"];
     assert_has(line(&printed, "re-execution"), &pieces);
-    assert_has(&printed, &["verdict: NOT VERIFIED: not checked are re-execution\n"]);
+    assert_has(&printed, &["verdict: NOT VERIFIED: could not be checked: re-execution\n"]);
     assert_eq!(code, Some(1));
     let (code, _) = place.audit(&log, &[]);
     assert_eq!(code, Some(0), "nobody asked to run it again");
+}
+
+#[test]
+fn a_model_that_is_not_where_it_is_said_to_be_is_told_before_the_audit() {
+    let place = Place::honest();
+    let log = place.path("log");
+    let ask = |models: &[&str]| {
+        let log = log.to_str().expect("a plain path");
+        let ended =
+            place.arena(&[&["audit", log, "--key", "log.vkey", "--rescore"], models].concat());
+        assert_eq!(printed(&ended), "", "nothing was audited");
+        (ended.status.code(), complaint(&ended))
+    };
+    let (code, said) = ask(&["--model", "small=./missing.gguf"]);
+    assert_has(&said, &["cannot load the model `./missing.gguf`", "No such file"]);
+    assert_eq!(code, Some(3));
+    let (code, said) = ask(&["--model", "small=no-such-name"]);
+    assert_has(&said, &["cannot find the model `no-such-name`", "a path has a slash in it"]);
+    assert_eq!(code, Some(2));
 }
 
 #[test]

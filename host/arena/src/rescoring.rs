@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use crate::cli::audit::AuditArgs;
 use crate::engines::{self, Computing};
 use crate::error::{CliError, Complaint};
+use crate::model_files::Named;
 use crate::render::transcript::{count, thousands};
 use crate::rescoring::pass::Pass;
 use crate::{model_files, reading, secrets};
@@ -32,6 +33,8 @@ use crate::{model_files, reading, secrets};
 pub const RESCORING: &str = "re-scoring";
 /// What it is, for people.
 const TITLE: &str = "the recorded replies are what the announced models say";
+/// What is said where nobody asked for it.
+const UNASKED: &str = "not asked for (--rescore)";
 /// Steps without which scoring again would mean nothing.
 const GROUNDS: [&str; 2] = ["announcement", "usage"];
 
@@ -46,16 +49,42 @@ pub struct Rescored {
 /// One model, and what is known of it.
 struct Subject {
     name: String,
-    /// What scores its replies, or why nothing does.
+    /// What scores its replies, or why nothing does, as what is said of the model.
     engine: Result<Arc<Engine>, String>,
     rescoring: Rescoring,
+}
+
+/// Refuses places of models at which there is none, before an audit begins that may take long.
+///
+/// # Errors
+/// A model is named twice, or its file or folder is missing or wrong.
+pub fn check_places(args: &AuditArgs) -> Result<(), CliError> {
+    for (index, place) in args.model.iter().enumerate() {
+        if args.model[..index].iter().any(|earlier| earlier.name == place.name) {
+            let fact = format!("it says twice where the model `{}` is", place.name);
+            return Err(CliError::Config(Complaint::new("cannot use `--model`", fact)));
+        }
+        let named = model_files::find(&WeightsSource::parse(&place.place))?;
+        model_files::open(&named.path)?;
+    }
+    Ok(())
+}
+
+/// Returns the step where nobody asked for it; nothing where no reply of the tournament could be
+/// scored.
+pub fn unasked(audit: &Audit) -> Option<Step> {
+    let announcement = audit.announcement.as_ref()?;
+    let config = TournamentConfig::parse(&announcement.config_toml).ok()?;
+    let has_scores = |model: &ModelConfig| !matches!(model.source, ModelSource::Script(_));
+    config.models.iter().any(has_scores).then(|| not_checked(UNASKED.to_owned()).step)
 }
 
 /// Scores the chosen matches' calls again.
 ///
 /// # Errors
-/// A model that the command line names is missing or another one, the log cannot be read any more,
-/// or the machine failed. What is wrong with the log is a verdict and no error.
+/// The command line names a model that the tournament does not have, the log cannot be read any
+/// more, or the machine failed. What is wrong with the log, or with the models at hand, is a
+/// verdict and no error.
 pub fn run(log: &Path, audit: &Audit, args: &AuditArgs) -> Result<Rescored, CliError> {
     for id in GROUNDS {
         if !audit.step(id).is_some_and(|step| step.verdict.is_verified()) {
@@ -132,53 +161,55 @@ fn engine(
     configured: &ModelConfig,
 ) -> Result<Result<Arc<Engine>, String>, CliError> {
     let place = args.model.iter().find(|place| place.name == announced.name);
+    let elsewhere = format!("`--model {}=PATH` says where it is", announced.name);
     let source = match (&configured.source, place) {
-        (ModelSource::Script(_), None) => return Ok(Err("a script has no scores".to_owned())),
+        (ModelSource::Script(_), None) => {
+            return Ok(Err("is a script, which has no scores".to_owned()));
+        }
         (ModelSource::Script(_), Some(_)) => {
             let fact = format!("the model `{}` is a script, which has no scores", announced.name);
             return Err(CliError::Config(Complaint::new("cannot use `--model`", fact)));
         }
         (ModelSource::Weights(weights), _) if weights.adapter.is_some() => {
-            return Ok(Err("it was played with an adapter, which is not compared".to_owned()));
+            return Ok(Err("was played with an adapter, which is not compared".to_owned()));
         }
         (_, Some(place)) => WeightsSource::parse(&place.place),
         (ModelSource::Weights(weights), None) => weights.weights.clone(),
         (ModelSource::Remote(_), None) => {
-            return Ok(Err("a server answered; `--model NAME=PATH` names its weights".to_owned()));
-        }
-    };
-    let found = match model_files::find(&source) {
-        Ok(named) => named.path,
-        Err(error) if place.is_some() => return Err(error),
-        Err(_) => {
-            return Ok(Err("it is not in the store; `--model NAME=PATH` names it".to_owned()));
+            return Ok(Err(format!("is not at hand: a server answered; {elsewhere}")));
         }
     };
     if place.is_none() && matches!(source, WeightsSource::Path(_)) {
-        return Ok(Err("the file names a path; `--model NAME=PATH` says where it is".to_owned()));
+        return Ok(Err(format!("is not at hand: the file names a path; {elsewhere}")));
     }
-    open(&found, announced, configured, place.is_some())
+    let opened = model_files::find(&source).and_then(|named| open(&named, announced, configured));
+    match opened {
+        Ok(engine) => Ok(engine),
+        Err(CliError::Config(complaint) | CliError::Input(complaint)) => {
+            let facts = complaint.facts.join("; ");
+            let hint = if place.is_none() { format!("; {elsewhere}") } else { String::new() };
+            Ok(Err(format!("is not at hand: {}: {facts}{hint}", complaint.failed)))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
+/// Starts an engine, or says why these weights are not the announced ones.
 fn open(
-    path: &Path,
+    named: &Named,
     announced: &ModelEntry,
     configured: &ModelConfig,
-    is_named: bool,
 ) -> Result<Result<Arc<Engine>, String>, CliError> {
+    let path = named.path.as_path();
     let weights = model_files::open(path)?;
     let found = model_files::manifest(path, &weights)?.sha256();
     // What a server says of itself is not the hash of any files.
     let is_comparable = matches!(configured.source, ModelSource::Weights(_));
     if is_comparable && found != announced.sha256 {
-        let (found, wanted) = (hex(&found), hex(&announced.sha256));
-        if !is_named {
-            return Ok(Err(format!("the store's has hash {found}, announced is {wanted}")));
-        }
-        let failed = format!("cannot score with `{}`", path.display());
-        let facts = vec![format!("found      {found}"), format!("announced  {wanted}")];
-        let hint = Some("it is another model than the one that was announced".to_owned());
-        return Err(CliError::Input(Complaint { failed, facts, hint }));
+        let (path, found, wanted) = (path.display(), hex(&found), hex(&announced.sha256));
+        return Ok(Err(format!(
+            "is not at hand: `{path}` has hash {found}, announced is {wanted}"
+        )));
     }
     // A server may have announced more than these weights were made for.
     let context_max = u32::try_from(weights.config().context_tokens).unwrap_or(u32::MAX);
@@ -209,16 +240,16 @@ fn verdict(subjects: &[Subject], matches: u64) -> Verdict {
     for Subject { name, engine, rescoring } in subjects {
         let scores = rescoring.all();
         match (engine, scores.statement()) {
-            (Err(why), _) => open.push(format!("`{name}`: no statement: {why}")),
+            (Err(why), _) => open.push(format!("model `{name}` {why}")),
             (Ok(_), Statement::None { because }) => {
-                open.push(format!("`{name}`: no statement: {because}"));
+                open.push(format!("model `{name}`: no statement: {because}"));
             }
             (Ok(_), Statement::Inconsistent { because }) => {
                 let what = format!("the replies of `{name}`: inconsistent");
                 findings.push(Finding::new(what, because, "what the model says of them"));
             }
             (Ok(_), Statement::Consistent) => {
-                fine.push(format!("`{name}`: consistent: {}", figures(scores)));
+                fine.push(format!("model `{name}`: consistent: {}", figures(scores)));
             }
         }
     }

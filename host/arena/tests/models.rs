@@ -81,7 +81,9 @@ fn a_log_is_the_same_for_any_number_of_workers_and_threads_and_audits_without_th
     let nowhere = place.path("no-models");
     let audit = ["audit", "a", "--key", "a/log.vkey", "--reexecute"];
     let audited = arena(&place, &nowhere, &audit).ends_well();
-    assert!(audited.out.contains("verdict: VERIFIED: all"), "{}", audited.out);
+    let verdict = "verdict: VERIFIED: all that was asked for; not asked for: re-scoring\n";
+    assert!(audited.out.contains(verdict), "{}", audited.out);
+    assert!(audited.out.contains("re-scoring    not asked for (--rescore)"), "{}", audited.out);
 
     let rescore = ["audit", "a", "--key", "a/log.vkey", "--rescore", "--json"];
     let document = arena(&place, &store, &rescore).ends_well().json();
@@ -95,6 +97,10 @@ fn a_log_is_the_same_for_any_number_of_workers_and_threads_and_audits_without_th
     let steps = without.json();
     let step = steps["steps"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(step["verdict"], "not-checked", "{step:#}");
+    let reason = step["reason"].as_str().unwrap();
+    assert!(reason.starts_with("model `smollm2` is not at hand: "), "{reason}");
+    assert!(reason.ends_with("; `--model smollm2=PATH` says where it is"), "{reason}");
+    assert_eq!(steps["could_not_be_checked"], serde_json::json!(["re-scoring"]));
     assert_eq!(steps["verified"], false);
 }
 

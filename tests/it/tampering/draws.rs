@@ -327,7 +327,7 @@ pub const TAMPERINGS: &[Tampering] = &[
             Asked::audit(&[])
         },
         expect: Expect::Unchecked {
-            steps: "draws, catalog, counts, scenarios, results, re-execution",
+            steps: "draws, catalog, counts, scenarios, results; not asked for: re-execution",
             reason: "the log is closed, but nothing was revealed",
         },
     },

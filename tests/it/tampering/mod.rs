@@ -62,7 +62,8 @@ enum By {
 enum Expect {
     /// Exactly these steps fail, and a finding has both values: each text is a part of it.
     Fails { steps: &'static str, what: &'static str, found: &'static str, wanted: &'static str },
-    /// Nothing fails, but this was not checked although it was asked for.
+    /// Nothing fails, but this was not checked although it was asked for; what nobody asked for is
+    /// named behind it.
     Unchecked { steps: &'static str, reason: &'static str },
     /// Nothing is found, and nothing could be: the audit names it among its limits, and shows
     /// what there is to see.
@@ -152,7 +153,7 @@ fn check(tampering: &Tampering) -> Result<(), String> {
             ensure(text.contains(found) && text.contains(wanted), || text.clone())
         }
         Expect::Unchecked { steps, reason } => {
-            ends(&said, 1, &format!("verdict: NOT VERIFIED: not checked are {steps}\n"))?;
+            ends(&said, 1, &format!("verdict: NOT VERIFIED: could not be checked: {steps}\n"))?;
             ensure(text.contains(reason), || format!("`{reason}` is not in:\n{text}"))
         }
         Expect::Named { limit, shown } => {

@@ -175,7 +175,7 @@ pub const TAMPERINGS: &[Tampering] = &[
         },
         expect: Expect::Unchecked {
             steps: "draws, catalog, schedule, counts, transcripts, scenarios, rules, usage, \
-                    results, components, re-execution",
+                    results, components; not asked for: re-execution",
             reason: "the log is not closed: 0 of 12 matches are there, each in its place",
         },
     },
@@ -189,7 +189,7 @@ pub const TAMPERINGS: &[Tampering] = &[
             Asked::audit(&[])
         },
         expect: Expect::Unchecked {
-            steps: "draws, catalog, counts, scenarios, results, re-execution",
+            steps: "draws, catalog, counts, scenarios, results; not asked for: re-execution",
             reason: "nothing was revealed: its tail is cut off",
         },
     },

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arena_audit::{Audit, AuditOptions, Verdict};
+use arena_audit::{Audit, AuditOptions, Step, Verdict};
 use arena_core::config::{CatalogKind, TournamentConfig};
 use arena_core::entry::Entry;
 use arena_log::note::{NOTE_BYTES_MAX, Vkey};
@@ -26,6 +26,8 @@ use crate::{files, inputs, reexecution, rescoring, shell, trust};
 
 /// The step that is only taken where it is asked for.
 const REEXECUTION: &str = "re-execution";
+/// What is said where nobody asked for it.
+const REEXECUTION_UNASKED: &str = "not asked for (--reexecute)";
 /// The step that needs the source of the items, where they are not generated.
 const CATALOG: &str = "catalog";
 /// How often a log that may be being written is audited before it is said to be wrong.
@@ -49,33 +51,45 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     let authors = authors(args)?;
     let catalog = args.catalog.as_deref().map(inputs::amazon).transpose()?;
     check_folder(log)?;
+    rescoring::check_places(args)?;
     let options =
         AuditOptions { policy: &policy, held: &held, authors: &authors, catalog: catalog.as_ref() };
     let (mut audit, is_growing) = check_at_rest(log, &options);
     if catalog.is_some() {
         check_catalog_is_read(&audit)?;
     }
-    let mut extent = None;
-    if let Some(choice) = args.reexecute {
-        let outcome = reexecution::run(log, &audit, choice, workers(args))?;
-        audit.conclude_reexecution(outcome.verdict);
-        extent = outcome.extent;
-    }
-    let rescoring = match args.rescore {
-        true => {
-            let rescored = rescoring::run(log, &audit, args)?;
-            audit.steps.push(rescored.step);
-            Some(rescored.document)
-        }
-        false => None,
-    };
-    let unasked = unasked(args);
-    let is_verified = audit.is_verified_without(&unasked);
+    let asked = conclude(log, &mut audit, args)?;
+    let is_verified = audit.is_verified_without(&unasked(args));
+    let came = Came { is_verified, is_growing, ..asked };
     match args.json {
-        true => print_json(&audit, extent, rescoring, &unasked, is_verified)?,
-        false => print(args, &audit, Came { extent, is_verified, is_growing })?,
+        true => print_json(args, &audit, came)?,
+        false => print(args, &audit, &came)?,
     }
     Ok(if is_verified { EXIT_OK } else { EXIT_FINDINGS })
+}
+
+/// Takes the steps that are only taken where they are asked for, or enters that nobody asked.
+fn conclude(log: &Path, audit: &mut Audit, args: &AuditArgs) -> Result<Came, CliError> {
+    let mut came = Came::default();
+    match args.reexecute {
+        Some(choice) => {
+            let outcome = reexecution::run(log, audit, choice, workers(args))?;
+            audit.conclude_reexecution(outcome.verdict);
+            came.extent = outcome.extent;
+        }
+        None => {
+            let reason = REEXECUTION_UNASKED.to_owned();
+            audit.conclude_reexecution(Verdict::NotChecked { reason });
+        }
+    }
+    if args.rescore {
+        let rescored = rescoring::run(log, audit, args)?;
+        audit.steps.push(rescored.step);
+        came.rescoring = Some(rescored.document);
+    } else {
+        audit.steps.extend(rescoring::unasked(audit));
+    }
+    Ok(came)
 }
 
 fn held(args: &AuditArgs) -> Result<Vec<Vec<u8>>, CliError> {
@@ -179,37 +193,50 @@ fn check_catalog_is_read(audit: &Audit) -> Result<(), CliError> {
 
 /// Returns the steps that may stay unchecked, because nobody asked for them.
 fn unasked(args: &AuditArgs) -> Vec<&'static str> {
-    let mut unasked = Vec::new();
-    if args.reexecute.is_none() {
-        unasked.push(REEXECUTION);
-    }
-    if args.catalog.is_none() {
-        unasked.push(CATALOG);
-    }
-    unasked
+    let steps = [
+        (REEXECUTION, args.reexecute.is_none()),
+        (CATALOG, args.catalog.is_none()),
+        (rescoring::RESCORING, !args.rescore),
+    ];
+    steps.into_iter().filter(|(_, is_unasked)| *is_unasked).map(|(id, _)| id).collect()
 }
 
-fn print_json(
-    audit: &Audit,
-    extent: Option<Extent>,
-    rescoring: Option<Value>,
-    unasked: &[&str],
-    is_verified: bool,
-) -> Result<(), CliError> {
-    let is_open = |id: &&&str| {
-        let step = audit.step(id);
-        step.is_some_and(|step| matches!(step.verdict, Verdict::NotChecked { .. }))
-    };
-    let not_asked_for: Vec<&&str> = unasked.iter().filter(is_open).collect();
+/// The steps that were not checked.
+struct Unchecked<'a> {
+    /// Those that nobody asked for.
+    unasked: Vec<&'a str>,
+    /// Those that could not be.
+    impossible: Vec<&'a str>,
+}
+
+impl Unchecked<'_> {
+    fn of<'a>(args: &AuditArgs, audit: &'a Audit) -> Unchecked<'a> {
+        let unasked = unasked(args);
+        let is_open = |step: &&Step| matches!(step.verdict, Verdict::NotChecked { .. });
+        let is_unasked = |step: &&Step| {
+            // Where there are tables, nothing is withheld: only the source is missing.
+            let could_be = step.id != CATALOG || audit.report.is_some();
+            unasked.contains(&step.id) && could_be
+        };
+        let (unasked, impossible): (Vec<_>, Vec<_>) =
+            audit.steps.iter().filter(is_open).partition(is_unasked);
+        let ids = |steps: Vec<&'a Step>| steps.into_iter().map(|step| step.id).collect();
+        Unchecked { unasked: ids(unasked), impossible: ids(impossible) }
+    }
+}
+
+fn print_json(args: &AuditArgs, audit: &Audit, came: Came) -> Result<(), CliError> {
+    let unchecked = Unchecked::of(args, audit);
     screen::json(&json!({
-        "verified": is_verified,
-        "not_asked_for": not_asked_for,
+        "verified": came.is_verified,
+        "not_asked_for": unchecked.unasked,
+        "could_not_be_checked": unchecked.impossible,
         "head": audit.opened.as_ref().map(render::head_to_json),
         "tournament": audit.tournament.map(|id| id.to_string()),
         "steps": render::to_json(&audit.steps),
         "voids": render::voids_to_json(&audit.voids),
-        "reexecution": extent.map(extent_to_json),
-        "rescoring": rescoring,
+        "reexecution": came.extent.map(extent_to_json),
+        "rescoring": came.rescoring,
         "limits": audit.limits,
     }))
 }
@@ -227,15 +254,17 @@ fn extent_to_json(extent: Extent) -> Value {
 }
 
 /// What came of an audit beside its steps.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Came {
     /// How much was run again, if anything was.
     extent: Option<Extent>,
+    /// What was scored again, if anything was.
+    rescoring: Option<Value>,
     is_verified: bool,
     is_growing: bool,
 }
 
-fn print(args: &AuditArgs, audit: &Audit, came: Came) -> Result<(), CliError> {
+fn print(args: &AuditArgs, audit: &Audit, came: &Came) -> Result<(), CliError> {
     let log = args.log.as_deref().expect("the command line asks for a log");
     let paint = Paint::of_stdout();
     let mut text = heading(log, audit);
@@ -272,12 +301,14 @@ fn heading(log: &Path, audit: &Audit) -> String {
 }
 
 /// Says in a line what all of it means, and in another what to do next.
-fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, came: Came, paint: Paint) -> String {
-    let of = |wanted: fn(&Verdict) -> bool| -> Vec<&str> {
-        audit.steps.iter().filter(|step| wanted(&step.verdict)).map(|step| step.id).collect()
+fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, came: &Came, paint: Paint) -> String {
+    let failed: Vec<&str> =
+        audit.steps.iter().filter(|step| step.verdict.is_failed()).map(|step| step.id).collect();
+    let Unchecked { unasked, impossible } = Unchecked::of(args, audit);
+    let unasked = match unasked.is_empty() {
+        true => String::new(),
+        false => format!("; not asked for: {}", unasked.join(", ")),
     };
-    let failed = of(Verdict::is_failed);
-    let unchecked = of(|verdict| matches!(verdict, Verdict::NotChecked { .. }));
     let (steps, log) = (count(audit.steps.len() as u64, "step"), log.display());
     if !failed.is_empty() {
         let line = format!("verdict: FAILED: {}", failed.join(", "));
@@ -294,15 +325,16 @@ fn verdict(args: &AuditArgs, log: &Path, audit: &Audit, came: Came, paint: Paint
         return format!("{}\nnext: {next}\n", paint.paint(Tone::Bad, &line));
     }
     if !came.is_verified {
-        let line = format!("verdict: NOT VERIFIED: not checked are {}", unchecked.join(", "));
+        let impossible = impossible.join(", ");
+        let line = format!("verdict: NOT VERIFIED: could not be checked: {impossible}{unasked}");
         return format!(
             "{}\nnext: read above why, and audit again when that can be checked\n",
             paint.paint(Tone::Note, &line)
         );
     }
-    let but = match unchecked.is_empty() {
+    let but = match unasked.is_empty() {
         true => format!("all {steps}"),
-        false => format!("all that was asked for; not checked are {}", unchecked.join(", ")),
+        false => format!("all that was asked for{unasked}"),
     };
     let notes = notes(args, audit, came.extent);
     let line = paint.paint(Tone::Good, &format!("verdict: VERIFIED: {but}{notes}"));
