@@ -13,4 +13,5 @@ pub mod example;
 pub mod advantage;
 pub mod objective;
 pub mod optimiser;
+pub mod metrics;
 pub mod phase;

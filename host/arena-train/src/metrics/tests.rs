@@ -1,0 +1,1 @@
+//! Measures of records that were made up.
