@@ -2,13 +2,15 @@
 //!
 //! The model is asked once a turn and once more to repair an answer that cannot be used. A model
 //! that is not granted, refuses the conversation or has used up its budget is not asked again,
-//! since a host counts it as a fault to insist; the trace says why. A conversation that would
-//! not fit the model's context any more is begun anew from the first message: each turn's
-//! message says where the match stands, so only what was said is forgotten.
+//! since a host counts it as a fault to insist; the trace says why. Not every model can be held to
+//! a grammar or takes min-p, and a refusal does not say what was too much: a refused request that
+//! asks for them is made once more without, and so are all later ones. A conversation that would
+//! not fit the model's context any more is begun anew from the first message: each turn's message
+//! says where the match stands, so only what was said is forgotten.
 //!
 //! Not here: what is asked (`prompt`), what answers mean (`reply`), and what to do without one.
 
-use crate::chat::{self, Chat, ChatError, ChatRole, ModelInfo, Sampling};
+use crate::chat::{self, Chat, ChatError, ChatRole, Completion, ModelInfo, Sampling};
 use crate::params::{ParamError, Params};
 use crate::prompt;
 use crate::trace;
@@ -22,8 +24,8 @@ const RESTARTS_MAX: u32 = 16;
 /// A model that speaks for one seat.
 pub struct Speaker {
     opening: String,
+    /// Its grammar is that of the last turn, and `None` where answers are not bound by one.
     sampling: Sampling,
-    is_bound: bool,
     /// `None` once no model can be asked.
     conversation: Option<Conversation>,
     restarts_left: u32,
@@ -40,7 +42,7 @@ impl Speaker {
     /// Begins a conversation with its first message. Takes the parameters `model` (the first that
     /// is granted unless named), `tokens` (most of one answer, 300), `temperature` (0 to 2),
     /// `min_p` (least probability of a token as a share of the likeliest one's, 0.05) and `grammar`
-    /// (`yes` binds answers by a grammar, which the model's host must support, `no` does not).
+    /// (`yes` binds answers by a grammar if the model can be held to one, `no` does not).
     ///
     /// # Errors
     /// A parameter that cannot be read.
@@ -56,9 +58,9 @@ impl Speaker {
             max_tokens,
             temperature_milli: thousandths(temperature),
             min_p_milli: thousandths(min_p),
+            grammar: (params.choice("grammar", &["yes", "no"])? == 0).then(String::new),
             ..Sampling::default()
         };
-        let is_bound = params.choice("grammar", &["yes", "no"])? == 0;
         let conversation = match find(params.text("model")).and_then(|m| begin(m, &opening)) {
             Ok(conversation) => Some(conversation),
             Err(error) => {
@@ -66,7 +68,7 @@ impl Speaker {
                 None
             }
         };
-        Ok(Speaker { opening, sampling, is_bound, conversation, restarts_left: RESTARTS_MAX })
+        Ok(Speaker { opening, sampling, conversation, restarts_left: RESTARTS_MAX })
     }
 
     /// Asks, and returns what `read` makes of the answer, or nothing if there is no answer that
@@ -98,11 +100,13 @@ impl Speaker {
         let Some(conversation) = &mut self.conversation else {
             return Ok(None);
         };
-        self.sampling.grammar = self.is_bound.then(|| grammar.to_owned());
+        if let Some(bound) = &mut self.sampling.grammar {
+            grammar.clone_into(bound);
+        }
         let mut message = question.to_owned();
         for _ in 0..ATTEMPTS_MAX {
             conversation.chat.add(ChatRole::User, &message)?;
-            let completion = conversation.chat.complete(&self.sampling)?;
+            let completion = complete(&conversation.chat, &mut self.sampling)?;
             conversation.tokens = completion.input_tokens.saturating_add(completion.output_tokens);
             match read(&completion.text) {
                 Ok(found) => return Ok(Some(found)),
@@ -133,6 +137,22 @@ impl Speaker {
         self.conversation = None;
         self.conversation = Some(begin(model, &self.opening)?);
         Ok(())
+    }
+}
+
+/// Asks for a reply; if that is refused, for one without what not every model offers, and forgets
+/// for good that it was wanted. A host that executes the match again from its record refuses the
+/// first request as the model did, since only the second one stands there.
+fn complete(chat: &Chat, sampling: &mut Sampling) -> Result<Completion, ChatError> {
+    let asks_more = sampling.grammar.is_some() || sampling.min_p_milli > 0;
+    match chat.complete(sampling) {
+        Err(ChatError::InvalidInput(_)) if asks_more => {
+            trace::note("a request is refused: asks on without a grammar and with min_p 0");
+            sampling.grammar = None;
+            sampling.min_p_milli = 0;
+            chat.complete(sampling)
+        }
+        asked => asked,
     }
 }
 

@@ -18,7 +18,7 @@ use snapbox::{Assert, Data};
 
 use crate::kit::root;
 use crate::llm::{SCRIPT, load};
-use crate::models::{Listening, scripted};
+use crate::models::{Listening, Plain, scripted};
 
 fn scenario() -> Scenario {
     Scenario {
@@ -243,6 +243,30 @@ fn a_match_whose_model_refused_to_go_on_can_be_executed_again_from_its_record() 
         (1..usage.fuel_per_act.len()).contains(&usage.model_calls.len())
     });
     assert!(refused.is_some(), "no context is refused on the way");
+}
+
+#[test]
+fn a_model_that_offers_neither_grammar_nor_min_p_speaks_for_the_seat_and_refuses_only_once() {
+    let table = Table::new(Limits::default(), "linear");
+    let script = "default = \"Action: [REJECT]\"";
+    for params in ["", "grammar=no", "min_p=0"] {
+        for role in Role::BOTH {
+            let model = Arc::new(Plain { inner: scripted(script) });
+            let info = model.info();
+            let played = table.haggle(RuleSet::Standard, role, model, [params, ""]);
+            let usage = &played.usage[role.index()];
+            assert_eq!(usage.model_calls.len(), usage.fuel_per_act.len(), "{:?}", usage.trace);
+            let mut own = played.turns.iter().filter(|turn| turn.by == role);
+            assert!(own.all(|turn| turn.action == Move::Reject), "{role}: the fallback played");
+            let mut calls = usage.model_calls.iter();
+            assert!(calls.all(|call| !call.is_grammar_bound && call.sampling.min_p_milli == 0));
+            let told = "a request is refused: asks on without a grammar and with min_p 0";
+            assert_eq!(usage.trace, [told], "{role}, `{params}`");
+            let recorded = Arc::new(Recorded::new(info, usage.model_calls.clone().into()));
+            let again = table.haggle(RuleSet::Standard, role, recorded, [params, ""]);
+            assert_eq!(again, played, "{role}, `{params}`");
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Language models for tests: one that listens, one that fails on the way, one with tokens.
+//! Language models for tests: one that listens, one that fails on the way, one with tokens, one
+//! that offers no more than OpenAI's protocol.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -139,5 +140,28 @@ impl LanguageModel for Spelling {
             output_tokens: output.len() as u32,
             tokens: Some(ReplyTokens { prompt, output }),
         })
+    }
+}
+
+/// Refuses what a server of kind `openai` has no field for, and counts no prompt before it answers.
+pub struct Plain {
+    pub inner: ScriptedModel,
+}
+
+impl LanguageModel for Plain {
+    fn info(&self) -> ModelInfo {
+        self.inner.info()
+    }
+
+    fn count_prompt(&self, _request: &Request) -> Result<Option<u32>, ModelError> {
+        Ok(None)
+    }
+
+    fn complete(&self, request: &Request) -> Result<Completion, ModelError> {
+        let sampling = &request.sampling;
+        if request.grammar.is_some() || sampling.top_k != 0 || sampling.min_p_milli != 0 {
+            return Err(ModelError::InvalidInput("not offered".to_owned()));
+        }
+        self.inner.complete(request)
     }
 }
