@@ -4,6 +4,8 @@
 //! Not here: single matches (`llm_matches`), models that fail (`model_failures`).
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -261,4 +263,104 @@ fn a_log_is_not_gone_on_with_when_a_model_has_changed() {
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("`models[0].sha256`"), "does not name the model: {said}");
     assert!(logs::public_files(&out) == before, "it was touched");
+}
+
+/// Starts a server of OpenAI's protocol that passes every turn, or that is down; returns its
+/// address. It serves as long as the test's process.
+fn serve(is_up: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // The client may be gone.
+            let _ = stream.and_then(|stream| pass(stream, is_up));
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+fn pass(mut stream: TcpStream, is_up: bool) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut body_bytes = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let length = line.to_lowercase();
+        match length.trim_end().strip_prefix("content-length: ") {
+            Some(length) => body_bytes = length.parse().expect("a length"),
+            None if length.trim_end().is_empty() => break,
+            None => {}
+        }
+    }
+    let mut body = vec![0; body_bytes];
+    reader.read_exact(&mut body)?;
+    let body = String::from_utf8(body).expect("JSON");
+    assert!(!body.contains("grammar") && !body.contains("min_p"), "{body}");
+    let (status, reply) = match is_up {
+        false => ("503 Service Unavailable", ""),
+        true => (
+            "200 OK",
+            r#"{"choices": [{"message": {"content": "Talk: Not yet.\nAction: [REJECT]"},
+            "finish_reason": "stop"}], "usage": {"prompt_tokens": 90, "completion_tokens": 12}}"#,
+        ),
+    };
+    let length = reply.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{reply}"
+    )
+}
+
+/// Writes a tournament whose model is behind a server of the kind that a file means by default.
+fn served_tournament(folder: &Path, url: &str) -> PathBuf {
+    let text = format!(
+        "name = \"served\"\nseed = 1\nschedule = \"round-robin\"\n\
+         [rules]\nset = \"standard\"\nhorizon = {{ turns = 6 }}\n\
+         [catalog]\nkind = \"uniform\"\nitems = 2\nlow = \"10\"\nhigh = \"110\"\n\
+         [[models]]\nname = \"large\"\nurl = \"{url}\"\nremote_model = \"any\"\nretries = 0\n\
+         [[agents]]\nname = \"linear\"\ncomponent = \"builtin:linear\"\n\
+         [[agents]]\nname = \"llm\"\ncomponent = \"builtin:llm-buyer\"\nmodels = [\"large\"]\n\
+         [[agents]]\nname = \"bare\"\ncomponent = \"builtin:llm-buyer\"\n"
+    );
+    let file = folder.join("served.toml");
+    std::fs::write(&file, text).expect("a tournament file");
+    file
+}
+
+#[test]
+fn a_server_of_openais_protocol_is_asked_for_what_it_offers_and_its_log_is_executed_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let (code, said) = run(&served_tournament(folder.path(), &serve(true)), &out, 1);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("note: model `large` does not offer grammars, top-k or min-p"), "{said}");
+    assert!(said.contains(": requests of `llm` for them are refused"), "{said}");
+    assert!(said.contains("note: no language model is lent to `bare`: "), "{said}");
+    let tournament = Tournament::read(&out);
+    for (_, role, record) in tournament.seats().filter(|(name, ..)| *name == "llm") {
+        let mut own = record.turns.iter().filter(|turn| turn.by == role);
+        assert!(own.all(|turn| turn.action == Move::Reject), "{:?}", record.turns);
+    }
+    let audited = Command::new(ARENA)
+        .arg("audit")
+        .arg(&out)
+        .arg("--key")
+        .arg(out.join("log.vkey"))
+        .arg("--reexecute")
+        .output()
+        .expect("the program runs");
+    let shown = String::from_utf8_lossy(&audited.stdout);
+    assert_eq!(audited.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("re-executed all"), "{shown}");
+}
+
+#[test]
+fn a_server_that_is_down_is_named_with_its_model_and_its_address() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = serve(false);
+    let (code, said) = run(&served_tournament(folder.path(), &url), &folder.path().join("out"), 1);
+    assert_eq!(code, Some(4), "{said}");
+    let named = format!("model `large`: `{url}`: answered `503 Service Unavailable`");
+    assert!(said.contains(&named), "{said}");
 }

@@ -20,6 +20,7 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
 
 use crate::bindings::arena::negotiation::inference as wit;
+use crate::precheck::INFERENCE;
 use crate::state::{SeatState, Stop, charge_bytes, enter};
 
 /// How many requests of a guest may be refused in one turn before that is its fault.
@@ -44,7 +45,7 @@ type Context<'a> = StoreContextMut<'a, SeatState>;
 
 /// Defines the interface `inference`.
 pub(crate) fn link(linker: &mut Linker<SeatState>) -> wasmtime::Result<()> {
-    let mut instance = linker.instance("arena:negotiation/inference@0.1.0")?;
+    let mut instance = linker.instance(INFERENCE)?;
     instance.resource("chat", ResourceType::host::<Chat>(), |mut ctx, rep| {
         if let Some(chat) = ctx.data_mut().chats.get_mut(rep as usize) {
             *chat = None;
@@ -178,7 +179,7 @@ fn complete(
             charge_bytes(&mut ctx, completion.text.len() as u64)?;
             Ok(Ok(completion))
         }
-        Err(refusal) => value(ctx.data_mut(), refusal).map(Err),
+        Err(refusal) => value(ctx.data_mut(), &*model, refusal).map(Err),
     }
 }
 
@@ -205,10 +206,17 @@ fn request(
 }
 
 /// Makes a value of what the caller asked too much, and ends the match for what the model did.
-fn value(state: &mut SeatState, refusal: Refusal) -> wasmtime::Result<wit::Error> {
+fn value(
+    state: &mut SeatState,
+    model: &dyn LanguageModel,
+    refusal: Refusal,
+) -> wasmtime::Result<wit::Error> {
     let error = match refusal {
         Refusal::Invalid(detail) => return Ok(wit::Error::InvalidInput(detail)),
-        Refusal::Failed(detail) => return Err(Stop::void(VoidReason::ModelProvider, detail)),
+        Refusal::Failed(detail) => {
+            let detail = format!("model `{}`: {detail}", model.info().name);
+            return Err(Stop::void(VoidReason::ModelProvider, detail));
+        }
         Refusal::Exhausted => wit::Error::BudgetExhausted,
         Refusal::Prompt => wit::Error::InvalidInput(REFUSED.to_owned()),
     };

@@ -61,6 +61,9 @@ pub const NAMED_IMPORTS_MAX: usize = 16;
 /// The export that makes a component an agent.
 pub const NEGOTIATOR: &str = "arena:negotiation/negotiator@0.1.0";
 
+/// The import of an agent that may ask language models.
+pub const INFERENCE: &str = "arena:negotiation/inference@0.1.0";
+
 /// The interfaces of arena that an agent may import.
 const ARENA_INTERFACES: [&str; 4] = ["inference", "trace", "training", "types"];
 

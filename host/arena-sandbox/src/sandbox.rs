@@ -102,12 +102,18 @@ pub struct Sandbox {
 pub struct LoadedAgent {
     pre: AgentPre<SeatState>,
     sha256: [u8; 32],
+    asks_models: bool,
 }
 
 impl LoadedAgent {
     /// Returns the agent's identity: the SHA-256 of its component.
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
+    }
+
+    /// Returns whether it imports language models, and so may ask one.
+    pub fn asks_models(&self) -> bool {
+        self.asks_models
     }
 }
 
@@ -154,7 +160,8 @@ impl Sandbox {
     /// # Errors
     /// [`LoadError::Refused`] with the rule that it breaks, or [`LoadError::Host`].
     pub fn load(&self, bytes: &[u8]) -> Result<LoadedAgent, LoadError> {
-        precheck::check(bytes, &self.settings.limits)?;
+        let imports = precheck::check(bytes, &self.settings.limits)?;
+        let asks_models = imports.iter().any(|import| import == precheck::INFERENCE);
         let sha256: [u8; 32] = Sha256::digest(bytes).into();
         let code = self.code(bytes, &sha256)?;
         let component = deserialize(&self.engine, &code).map_err(|error| misfit(&code, &error))?;
@@ -162,7 +169,7 @@ impl Sandbox {
             |error: wasmtime::Error| Refusal::Interface { detail: format!("{error:#}") };
         let pre = self.linker.instantiate_pre(&component).map_err(interface)?;
         let pre = AgentPre::new(pre).map_err(interface)?;
-        let agent = LoadedAgent { pre, sha256 };
+        let agent = LoadedAgent { pre, sha256, asks_models };
         self.try_start(&agent)?;
         Ok(agent)
     }

@@ -233,7 +233,7 @@ fn the_budget_shrinks_and_then_turns_away_and_insisting_is_a_fault() {
 fn a_provider_that_fails_voids_the_match() {
     let act = "(call $ask) (i32.const 1024)";
     let played = run(Limits::default(), &grants(true, None), &asking(act), 1);
-    let detail = "the server is down".to_owned();
+    let detail = "model `tiny`: the server is down".to_owned();
     let error = SeatError::Void { reason: VoidReason::ModelProvider, detail };
     assert_eq!(played.error, Some(error));
 }

@@ -14,8 +14,7 @@ use arena_burn::device::BurnDevice;
 use arena_burn::error::BurnError;
 use arena_burn::executor::BurnExecutor;
 use arena_core::config::models::{
-    CACHE_MIB, CONTEXT_TOKENS, Device, RemoteConfig, SLOTS, ServerKind, WeightsConfig,
-    WeightsSource,
+    CACHE_MIB, CONTEXT_TOKENS, Device, RemoteConfig, SLOTS, WeightsConfig, WeightsSource,
 };
 use arena_core::config::{ModelConfig, ModelSource};
 use arena_core::hexadecimal::hex;
@@ -35,7 +34,7 @@ use crate::cli::model::EngineArgs;
 use crate::error::{CliError, Complaint};
 use crate::model_files::Named;
 use crate::progress::{Meter, Reading};
-use crate::{files, model_files, screen};
+use crate::{files, model_files};
 
 /// Rows that a step computes at most: more make prompts faster and replies wait longer.
 const STEP_TOKENS: usize = 512;
@@ -238,14 +237,6 @@ fn server(name: &str, config: &RemoteConfig) -> Result<Answering, CliError> {
         context_tokens: config.context_tokens,
     })
     .map_err(fails)?;
-    if config.server == ServerKind::OpenAi {
-        screen::remark(&format!(
-            "note: the server of model `{name}` is of kind `openai`, which takes no grammar, top-k \
-             or min-p: agents that ask for them are refused and play without the model, unless \
-             their `params` have `grammar=no min_p=0`, or the file says `server = \"vllm\"` or \
-             `\"llama-server\"`"
-        ));
-    }
     Ok(Answering { model: Arc::new(model), slots: config.concurrency as usize, engine: None })
 }
 

@@ -17,6 +17,7 @@ mod examination;
 mod files;
 mod inputs;
 mod interrupt;
+mod lending;
 mod live;
 mod matches;
 mod model_files;

@@ -26,9 +26,10 @@ use crate::cli::RunArgs;
 use crate::engines::{self, Answering, Computing};
 use crate::error::{CliError, Complaint};
 use crate::inputs::TournamentFile;
-use crate::sandbox;
+use crate::lending::{self, Borrower};
 use crate::secrets::Secrets;
 use crate::submissions::{self, Signed};
+use crate::{sandbox, screen};
 
 /// Folder for logs, where the command line names none.
 const OUT_DIR: &str = "arena-out";
@@ -99,6 +100,7 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
     let workers = workers(args, &models);
     let sandbox = sandbox::open(&file.config.limits, workers)?;
     let (entrants, mut blobs) = load_agents(&file, &sandbox, &models)?;
+    remark_lending(&file.config, &entrants);
     blobs.push(catalog.encode());
     let draws = announce_draws(&file.config, &secrets, &entrants)?;
     let announcement = Announcement {
@@ -221,6 +223,24 @@ fn announce_draws(
         }
         (Some(seed), _) => Ok(Draws::PublicSeed(seed)),
         (None, None) => unreachable!("draws without a seed have a secret"),
+    }
+}
+
+/// Says which agents get less of language models than they ask for.
+fn remark_lending(config: &TournamentConfig, entrants: &[Entrant]) {
+    let borrowers: Vec<Borrower<'_>> = config
+        .agents
+        .iter()
+        .zip(entrants)
+        .map(|(agent, entrant)| Borrower {
+            name: &agent.name,
+            asks_models: entrant.component.asks_models(),
+            models: &agent.models,
+        })
+        .collect();
+    let unlent = lending::note_unlent(&borrowers, "`models` of an `[[agents]]` lends them");
+    for note in unlent.into_iter().chain(lending::note_limited(&config.models, &borrowers)) {
+        screen::remark(&note);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::cli::{MatchArgs, RulesArg};
 use crate::engines::{self, Computing};
 use crate::error::{CliError, Complaint};
 use crate::escape::escape;
+use crate::lending::{self, Borrower};
 use crate::live::{Live, Speaker};
 use crate::render::{record, transcript};
 use crate::screen::{self, Paint, Tone};
@@ -32,6 +33,8 @@ use crate::{inputs, model_files, sandbox};
 const ITEMS_MIN: u32 = 100;
 /// What the path of a model's script ends in.
 const SCRIPT_ENDING: &str = ".toml";
+/// How a match lends a model.
+const LENDING_ADVICE: &str = "next: the same with --model smollm2";
 /// What agents ask a model by whose own name is none.
 const UNNAMED: &str = "model";
 
@@ -48,6 +51,7 @@ pub fn run(args: &MatchArgs) -> Result<(), CliError> {
     let seeds = schedule::seat_seeds(root, 0)[0];
     let sandbox = sandbox::open(&config.limits, NonZeroUsize::MIN)?;
     let agents = [load(&sandbox, &args.buyer)?, load(&sandbox, &args.seller)?];
+    remark_lending(args, &agents);
     let live = Arc::new(Live::on_stderr());
     let model = model(args, seeds, &live)?;
     let grants = Grants { models: model.into_iter().collect(), training: None };
@@ -91,6 +95,22 @@ fn print(
     };
     text.push_str(&format!("\nnext: {next}\n"));
     screen::results(&text)
+}
+
+/// Says who is made to ask a model where none is named.
+fn remark_lending(args: &MatchArgs, agents: &[LoadedAgent; 2]) {
+    if args.model.is_some() {
+        return;
+    }
+    let names = [label(&args.buyer), label(&args.seller)];
+    let borrowers = [0, 1].map(|side| Borrower {
+        name: &names[side],
+        asks_models: agents[side].asks_models(),
+        models: &[],
+    });
+    if let Some(note) = lending::note_unlent(&borrowers, LENDING_ADVICE) {
+        screen::remark(&note);
+    }
 }
 
 /// Returns a short name for an agent of the command line.
