@@ -39,6 +39,16 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// Returns a tensor of f32.
+    ///
+    /// # Panics
+    /// If there are not as many values as the shape has.
+    pub fn of_f32(name: &str, shape: &[usize], values: &[f32]) -> Tensor {
+        assert!(shape.iter().product::<usize>() == values.len(), "`{name}`: {}", values.len());
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Tensor { name: name.to_owned(), format: Format::F32, shape: shape.into(), bytes }
+    }
+
     /// Returns the weights in storage order, each as the format says, in f32.
     pub fn to_f32(&self) -> Vec<f32> {
         let mut out = vec![0.0; self.shape.iter().product()];

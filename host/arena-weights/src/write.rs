@@ -1,16 +1,18 @@
-//! Writes model files: a GGUF file with every weight as f32, and safetensors.
+//! Writes model files: a GGUF file with every weight as f32, safetensors, and adapters.
 //!
 //! The GGUF file is for comparing engines: with f32 weights, no engine rounds them its own way.
 //! llama.cpp reads it, and reading it here gives the same model.
 //!
 //! Not here: quantising.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde_json::{Map, json};
 
+use crate::adapter;
 use crate::config::{Architecture, ModelConfig};
 use crate::error::WeightsError;
 use crate::layout::{self, Slot};
@@ -93,6 +95,79 @@ pub fn safetensors(tensors: &[Tensor], path: &Path) -> Result<(), WeightsError> 
         out.write(&tensor.bytes)?;
     }
     out.finish()
+}
+
+/// What an adapter's settings say besides its layers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdapterSettings<'a> {
+    /// Width of the bottleneck.
+    pub rank: usize,
+    /// The numerator of the scale.
+    pub alpha: f32,
+    /// The model that it belongs to, as people call it.
+    pub base_model: &'a str,
+}
+
+/// Writes an adapter as PEFT does: `adapter_config.json` and `adapter_model.safetensors` into a
+/// folder that is there. Tensors have PEFT's names, as [`adapter::Adapter::open`] reads them: A and B of
+/// linear layers of a model of these numbers.
+///
+/// # Errors
+/// I/O, also if a file exists; [`WeightsError::Unsupported`] names a tensor that is no factor.
+pub fn adapter(
+    settings: AdapterSettings<'_>,
+    tensors: &[Tensor],
+    config: &ModelConfig,
+    folder: &Path,
+) -> Result<(), WeightsError> {
+    let path = folder.join(adapter::CONFIG_NAME);
+    let mut modules = BTreeSet::new();
+    for tensor in tensors {
+        let module = tensor.name.strip_prefix("base_model.model.").and_then(|name| {
+            name.strip_suffix(".lora_A.weight").or(name.strip_suffix(".lora_B.weight"))
+        });
+        let Some(module) = module else {
+            let place = format!("tensor `{}`", tensor.name);
+            return Err(WeightsError::unsupported(&path, place, "in an adapter"));
+        };
+        modules.insert(module);
+    }
+    let settings = json!({
+        "base_model_name_or_path": settings.base_model,
+        "bias": "none",
+        "fan_in_fan_out": false,
+        "inference_mode": true,
+        "init_lora_weights": true,
+        "lora_alpha": settings.alpha,
+        "lora_dropout": 0.0,
+        "modules_to_save": null,
+        "peft_type": "LORA",
+        "r": settings.rank,
+        "target_modules": targets(&modules, config),
+        "task_type": "CAUSAL_LM",
+        "use_dora": false,
+        "use_rslora": false,
+    });
+    let text = serde_json::to_string_pretty(&settings).expect("names and numbers are JSON");
+    let mut out = NewFile::create(&path)?;
+    out.write(text.as_bytes())?;
+    out.write(b"\n")?;
+    out.finish()?;
+    safetensors(tensors, &folder.join(adapter::WEIGHTS_NAME))
+}
+
+/// Names modules by their last part where all of that name are meant, else in full.
+fn targets(modules: &BTreeSet<&str>, config: &ModelConfig) -> BTreeSet<String> {
+    let last = |module: &str| module.rsplit('.').next().unwrap_or(module).to_owned();
+    let all = layout::slots(config);
+    let of_model = all.iter().map(|slot| slot.name.trim_end_matches(".weight"));
+    let missed: BTreeSet<String> =
+        of_model.filter(|module| !modules.contains(module)).map(last).collect();
+    let named = modules.iter().map(|module| {
+        let short = last(module);
+        if missed.contains(&short) { (*module).to_owned() } else { short }
+    });
+    named.collect()
 }
 
 fn byte_count(slot: &Slot) -> u64 {

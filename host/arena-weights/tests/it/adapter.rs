@@ -134,3 +134,53 @@ fn factors_that_do_not_fit_the_model_are_refused_by_name() {
     check(&settings(), &untold, &["v_proj", "is not among `target_modules`"]);
     check(&settings(), &[], &["adapts no layer"]);
 }
+
+#[test]
+fn a_written_adapter_is_the_same_adapter() {
+    let config = ModelConfig { layers: 2, ..config() };
+    let settings = write::AdapterSettings { rank: 4, alpha: 10.0, base_model: "tiny" };
+    let folder = tempfile::tempdir().unwrap();
+    write::adapter(settings, &tensors(), &config, folder.path()).unwrap();
+    let adapter = Adapter::open(folder.path(), &config).unwrap();
+    assert_eq!((adapter.rank, adapter.scale), (4, 2.5));
+    let names: Vec<&String> = adapter.layers.keys().collect();
+    assert_eq!(names.len(), 2);
+    let layer = &adapter.layers[&format!("{Q_PROJ}.weight")];
+    assert_eq!((layer.rows, layer.columns), (64, 32));
+    assert!(layer.b.iter().enumerate().all(|(at, weight)| *weight == at as f32));
+    let written = std::fs::read_to_string(folder.path().join("adapter_config.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    // Other layers have such modules, too, which are not adapted.
+    let targets = json!(["model.layers.0.mlp.down_proj", "model.layers.0.self_attn.q_proj"]);
+    assert_eq!(written["target_modules"], targets);
+    let error = write::adapter(settings, &tensors(), &config, folder.path()).unwrap_err();
+    assert!(error.to_string().contains("cannot create"), "{error}");
+}
+
+#[test]
+fn modules_that_are_adapted_in_every_layer_are_named_by_their_last_part() {
+    let config = ModelConfig { layers: 2, ..config() };
+    let of_layer = |layer: usize| {
+        let module = format!("model.layers.{layer}.self_attn.q_proj");
+        [tensor(&module, "A", [4, 32]), tensor(&module, "B", [64, 4])]
+    };
+    let tensors: Vec<Tensor> = (0..config.layers).flat_map(of_layer).collect();
+    let settings = write::AdapterSettings { rank: 4, alpha: 4.0, base_model: "tiny" };
+    let folder = tempfile::tempdir().unwrap();
+    write::adapter(settings, &tensors, &config, folder.path()).unwrap();
+    let written = std::fs::read_to_string(folder.path().join("adapter_config.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written["target_modules"], json!(["q_proj"]));
+    assert_eq!(Adapter::open(folder.path(), &config).unwrap().layers.len(), config.layers);
+}
+
+#[test]
+fn a_tensor_that_is_no_factor_is_not_written() {
+    let settings = write::AdapterSettings { rank: 4, alpha: 4.0, base_model: "tiny" };
+    let folder = tempfile::tempdir().unwrap();
+    let mut tensors = tensors();
+    tensors[0].name = "model.norm.weight".into();
+    let error = write::adapter(settings, &tensors, &config(), folder.path()).unwrap_err();
+    assert!(error.to_string().contains("tensor `model.norm.weight`"), "{error}");
+    assert!(!folder.path().join("adapter_config.json").exists());
+}
