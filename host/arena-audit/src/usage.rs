@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 use arena_core::announcement::ModelEntry;
 use arena_core::config::limits::{METRIC_NAME_BYTES_MAX, METRICS_MAX, MODEL_REPLY_BYTES_MAX};
-use arena_core::config::{AgentConfig, Limits};
+use arena_core::config::{AgentConfig, Limits, Training};
 use arena_core::dialogue;
 use arena_core::fault::Fault;
 use arena_core::record::{MatchRecord, Outcome};
@@ -183,7 +183,7 @@ impl Seat<'_> {
         self.at_most("the bytes of a reply", call.text.len() as u64, MODEL_REPLY_BYTES_MAX)?;
         let reason = u64::from(call.finish_reason);
         self.at_most("the code of a reply's end", reason, u64::from(FINISH_REASON_MAX))?;
-        match call.weight_milli.filter(|_| !self.agent.training) {
+        match call.weight_milli.filter(|_| self.agent.training != Training::Train) {
             Some(weight) => Err(self.wrong("the weight of a reply", weight, "none")),
             None => Ok(()),
         }
@@ -220,7 +220,7 @@ impl Seat<'_> {
     }
 
     fn metrics(&self, usage: &Usage) -> Result<(), Finding> {
-        let most = if self.agent.training { METRICS_MAX } else { 0 };
+        let most = if self.agent.training == Training::None { 0 } else { METRICS_MAX };
         self.at_most("the reported values", usage.metrics.len() as u64, most)?;
         let longest = usage.metrics.iter().map(|(name, _)| name.len() as u64).max();
         let most = METRIC_NAME_BYTES_MAX;
@@ -282,7 +282,7 @@ mod tests {
             params: String::new(),
             candidate: false,
             models: vec!["small".to_owned(), "blind".to_owned()],
-            training: false,
+            training: Training::None,
             submission: None,
         };
         let model = ModelEntry {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arena_core::announcement::{AgentEntry, Announcement};
 use arena_core::config::{
     AgentConfig, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig, Limits, LogConfig,
-    OpenerConfig, Roles, RulesConfig, ScheduleKind, Split, TournamentConfig,
+    OpenerConfig, Roles, RulesConfig, ScheduleKind, Split, TournamentConfig, Training,
 };
 use arena_core::draws::Draws;
 use arena_core::price::Price;
@@ -36,7 +36,7 @@ fn config() -> TournamentConfig {
         params: String::new(),
         candidate: false,
         models: Vec::new(),
-        training: false,
+        training: Training::None,
         submission: None,
     };
     TournamentConfig {

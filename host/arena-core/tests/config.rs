@@ -6,7 +6,7 @@ use arena_core::config::limits::{
 use arena_core::config::{
     AgentConfig, CONFIG_BYTES_MAX, CatalogConfig, CatalogKind, ComponentSource, HorizonConfig,
     Limits, LogConfig, ModelConfig, ModelSource, NAME_BYTES_MAX, OpenerConfig, Roles, RulesConfig,
-    ScheduleKind, Split, TournamentConfig, is_origin,
+    ScheduleKind, Split, TournamentConfig, Training, is_origin,
 };
 use arena_core::entry::TournamentId;
 use arena_core::price::Price;
@@ -124,6 +124,22 @@ fn limits_of_full() -> Limits {
 }
 
 #[test]
+fn an_agent_is_told_that_it_is_trained_only_where_the_file_says_so() {
+    let training = |value: &str| {
+        let agent = "[[agents]]\nname = \"a\"\ncomponent = \"builtin:linear\"\n";
+        let other = "[[agents]]\nname = \"b\"\ncomponent = \"builtin:linear\"\n";
+        let catalog = "name = \"t\"\n[catalog]\nkind = \"synthetic\"\nitems = 1\n";
+        let text = format!("{catalog}{other}{agent}training = {value}\n");
+        TournamentConfig::parse(&text).map(|config| config.agents[1].training)
+    };
+    assert_eq!(training("false"), Ok(Training::None));
+    assert_eq!(training("true"), Ok(Training::Evaluate));
+    assert_eq!(training("\"train\""), Ok(Training::Train));
+    let error = training("\"trian\"").expect_err("no such mode").to_string();
+    assert!(error.ends_with("unknown value `trian`\n  hint: did you mean `train`?"), "{error}");
+}
+
+#[test]
 fn candidates_may_take_one_role_only() {
     let gauntlet = "name = \"g\"\nschedule = \"gauntlet\"\nroles = \"ROLES\"\n\
                     [catalog]\nkind = \"synthetic\"\nitems = 1\n\
@@ -185,7 +201,7 @@ fn every_key_reaches_its_field() {
                 params: "beta=2".to_owned(),
                 candidate: true,
                 models: vec!["small".to_owned()],
-                training: true,
+                training: Training::Evaluate,
                 submission: Some("signed/new.txt".to_owned()),
             },
             AgentConfig {
@@ -194,7 +210,7 @@ fn every_key_reaches_its_field() {
                 params: String::new(),
                 candidate: false,
                 models: Vec::new(),
-                training: false,
+                training: Training::None,
                 submission: None,
             },
         ],

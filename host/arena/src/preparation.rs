@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arena_core::announcement::{AgentEntry, Announcement, ModelEntry};
 use arena_core::catalog::Catalog;
-use arena_core::config::{ModelConfig, ModelSource, TournamentConfig};
+use arena_core::config::{ModelConfig, ModelSource, TournamentConfig, Training};
 use arena_core::draws::{BeaconRound, CommittedDraws, Draws, commit_secret};
 use arena_core::entry::AnnouncementEntry;
 use arena_core::hexadecimal::hex;
@@ -244,6 +244,15 @@ fn remark_lending(config: &TournamentConfig, entrants: &[Entrant]) {
     }
 }
 
+/// Returns what the sandbox lends of the training interface.
+pub fn training(granted: Training) -> Option<TrainingMode> {
+    match granted {
+        Training::None => None,
+        Training::Evaluate => Some(TrainingMode::Evaluate),
+        Training::Train => Some(TrainingMode::Train),
+    }
+}
+
 fn announce_model(model: &dyn LanguageModel) -> ModelEntry {
     let ModelInfo { name, context_tokens, sha256, engine } = model.info();
     ModelEntry { name, context_tokens, sha256, engine }
@@ -309,7 +318,7 @@ fn load_agents(
         });
         let grants = Grants {
             models: granted.collect(),
-            training: agent.training.then_some(TrainingMode::Evaluate),
+            training: training(agent.training),
         };
         entrants.push(Entrant { component, grants, signed });
     }

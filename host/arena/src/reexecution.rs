@@ -39,7 +39,7 @@ use crate::cli::audit::Choice;
 use crate::error::{CliError, Complaint};
 use crate::render::transcript::{count, thousands};
 use crate::replays::{Outcome, Replays};
-use crate::{files, reading, sandbox, screen, secrets};
+use crate::{files, preparation, reading, sandbox, screen, secrets};
 
 /// Steps without which running agents again would mean nothing.
 const GROUNDS: [&str; 2] = ["scenarios", "components"];
@@ -231,7 +231,7 @@ fn load(
         loaded.insert(hash, component.clone());
         let granted = |name: &String| announcement.models.iter().find(|model| model.name == *name);
         let models = configured.models.iter().filter_map(granted).map(info).collect();
-        let training = configured.training.then_some(TrainingMode::Evaluate);
+        let training = preparation::training(configured.training);
         agents.push(Agent { component, models, training });
     }
     Ok(Ok(agents))

@@ -129,7 +129,7 @@ pub fn contributions(signed: &[&Signed]) -> Result<Vec<[u8; 32]>, CliError> {
 
 #[cfg(test)]
 mod tests {
-    use arena_core::config::ComponentSource;
+    use arena_core::config::{ComponentSource, Training};
     use arena_log::key::SigningKey;
 
     use super::*;
@@ -141,7 +141,7 @@ mod tests {
             params: String::new(),
             candidate: false,
             models: Vec::new(),
-            training: false,
+            training: Training::None,
             submission: Some("haggler.note".to_owned()),
         }
     }

@@ -16,7 +16,7 @@ use super::values::{check_name, check_origin, number, number_or};
 use super::{
     AMAZON_TURNS, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MAX, CHECKPOINT_STEP, CONFIG_BYTES_MAX,
     ConfigError, HorizonConfig, Limits, LogConfig, OpenerConfig, REPETITIONS_MAX, RETRIES_MAX,
-    Roles, RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig,
+    Roles, RulesConfig, ScheduleKind, TURN_LIMIT_MAX, TournamentConfig, Training,
 };
 
 pub(super) type Checked<T> = Result<T, Mistake>;
@@ -296,7 +296,7 @@ fn check_limits_together(raw: &RawLimits, limits: &Limits) -> Checked<()> {
 
 fn check_match_bytes(config: &TournamentConfig, limits_span: Range<usize>) -> Checked<()> {
     let models = config.agents.iter().any(|agent| !agent.models.is_empty());
-    let training = config.agents.iter().any(|agent| agent.training);
+    let training = config.agents.iter().any(|agent| agent.training != Training::None);
     let shape = MatchShape::new(&config.rules, models, training);
     let bytes = config.limits.match_bytes_bound(shape);
     if bytes <= MATCH_BYTES_MAX {

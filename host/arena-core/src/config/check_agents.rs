@@ -10,7 +10,7 @@ use super::check::Checked;
 use super::error::{Mistake, suggestion};
 use super::parse::RawAgent;
 use super::values::{check_length, check_name, check_path};
-use super::{AGENTS_MAX, AgentConfig, ComponentSource, ModelConfig, ScheduleKind};
+use super::{AGENTS_MAX, AgentConfig, ComponentSource, ModelConfig, ScheduleKind, Training};
 
 pub(super) fn check_agents(
     given: &Spanned<Vec<Spanned<RawAgent>>>,
@@ -106,7 +106,7 @@ fn check_agent(
         },
         candidate: raw.candidate.as_ref().is_some_and(|given| *given.get_ref()),
         models: granted,
-        training: raw.training.unwrap_or(false),
+        training: raw.training.map_or(Training::None, |given| given.0),
         submission: raw.submission.as_ref().map(check_path).transpose()?,
     })
 }

@@ -259,10 +259,21 @@ pub struct AgentConfig {
     pub candidate: bool,
     /// Models that the agent may ask, by name.
     pub models: Vec<String>,
-    /// Whether the agent is given the training interface.
-    pub training: bool,
+    /// What the agent is given of the training interface.
+    pub training: Training,
     /// The author's signed statement: a file, as the tournament file gives it.
     pub submission: Option<String>,
+}
+
+/// What an agent is given of the training interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Training {
+    /// Nothing.
+    None,
+    /// It may report metrics, and is told that nothing is learned from the match.
+    Evaluate,
+    /// It may also weigh its model's replies, and is told that they are learned from.
+    Train,
 }
 
 /// Where a component comes from.

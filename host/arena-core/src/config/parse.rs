@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use crate::scenario::{Regulation, RuleSet};
 
-use super::{OpenerConfig, Roles, ScheduleKind, Split};
+use super::{OpenerConfig, Roles, ScheduleKind, Split, Training};
 
 /// A value and its place in the text, if the key is there.
 pub(super) type Given<T> = Option<Spanned<T>>;
@@ -225,8 +225,37 @@ pub(super) struct RawAgent {
     pub(super) candidate: Given<bool>,
     #[serde(default)]
     pub(super) models: Vec<Spanned<String>>,
-    pub(super) training: Option<bool>,
+    pub(super) training: Option<RawTraining>,
     pub(super) submission: Given<String>,
+}
+
+/// `true`, `false` or `"train"`.
+#[derive(Clone, Copy)]
+pub(super) struct RawTraining(pub(super) Training);
+
+impl<'de> Deserialize<'de> for RawTraining {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawTraining, D::Error> {
+        struct TrainingVisitor;
+        impl Visitor<'_> for TrainingVisitor {
+            type Value = RawTraining;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "true, false or \"train\"")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<RawTraining, E> {
+                Ok(RawTraining(if value { Training::Evaluate } else { Training::None }))
+            }
+
+            fn visit_str<E: Error>(self, value: &str) -> Result<RawTraining, E> {
+                match value {
+                    "train" => Ok(RawTraining(Training::Train)),
+                    other => Err(E::unknown_variant(other, &["train"])),
+                }
+            }
+        }
+        deserializer.deserialize_any(TrainingVisitor)
+    }
 }
 
 /// A number that may be written with or without a decimal point. Only [`Decimal::milli`]
