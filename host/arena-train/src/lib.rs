@@ -15,3 +15,5 @@ pub mod objective;
 pub mod optimiser;
 pub mod metrics;
 pub mod phase;
+pub mod experiment;
+pub mod trainer;

@@ -1,0 +1,4 @@
+//! The crate from outside: what a run does with experiments, lessons and folders.
+
+mod experiment;
+mod trainer;
