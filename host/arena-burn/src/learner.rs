@@ -7,13 +7,15 @@
 
 pub mod places;
 
+mod checks;
 mod head;
 mod rows;
+mod start;
 mod tape;
 
+use arena_model::cpu::learner::Start;
 use arena_model::executor::ExecutorError;
-use arena_model::learner::{self, Learner, Parameter, Scores, Sequence, Slopes, Trained};
-use arena_weights::adapter::RANK_MAX;
+use arena_model::learner::{Learner, Parameter, Scores, Sequence, Slopes, Trained};
 use arena_weights::config::ModelConfig;
 use arena_weights::weights::Weights;
 use burn::module::Param;
@@ -23,7 +25,7 @@ use crate::cache::indices;
 use crate::device::{self, BurnDevice};
 use crate::error::BurnError;
 use crate::executor::BURN_VERSION;
-use crate::learner::head::Return;
+use crate::learner::head::{HeadShape, Return};
 use crate::learner::places::{Found, Part, Place, places};
 use crate::learner::rows::{Rows, experts_of};
 use crate::learner::tape::Leaf;
@@ -39,6 +41,7 @@ const SCORE_ROWS_MAX: usize = 8_192;
 /// A model on a burn device, some of it trained.
 pub struct BurnLearner {
     config: ModelConfig,
+    token_count: usize,
     named: BurnDevice,
     device: Device,
     /// On the plain device.
@@ -50,6 +53,17 @@ pub struct BurnLearner {
     parameters: Vec<Parameter>,
 }
 
+/// A model that is on a device already, and not on its autodiff twin.
+#[derive(Clone, Debug)]
+pub struct LearnerParts {
+    /// Its numbers.
+    pub config: ModelConfig,
+    /// How many of its vocabulary are tokens of the tokenizer: the rest is never sampled.
+    pub token_count: usize,
+    /// Its weights.
+    pub model: Transformer,
+}
+
 /// What a forward pass leaves for the backward one.
 enum Passed {
     /// The result of the last layer, `[rows, hidden]`, on the tape of these leaves.
@@ -58,63 +72,80 @@ enum Passed {
     Inputs { inputs: Vec<Tensor<2>>, experts: Vec<Vec<u16>>, output: Tensor<2> },
 }
 
-impl BurnLearner {
-    /// Brings a model onto a device.
-    ///
-    /// A new adapter is zero in both its factors: it takes its first values from
-    /// [`Learner::set_values`], and learns nothing before one of the two is something else.
+impl LearnerParts {
+    /// Returns the parts of a model whose weights are on a device.
     ///
     /// # Errors
-    /// The device is not compiled in or not there, a tensor is missing or unsound, or the adapter
-    /// has a rank or scale that there is not.
+    /// The tokenizer is malformed or not supported.
+    pub fn new(weights: &Weights, model: Transformer) -> Result<LearnerParts, BurnError> {
+        let config = weights.config().clone();
+        let tokenizer = weights.tokenizer().map_err(ExecutorError::from)?;
+        let token_count = tokenizer.vocab().min(config.vocab);
+        Ok(LearnerParts { config, token_count, model })
+    }
+}
+
+impl BurnLearner {
+    /// Brings a model onto a device, in `f32`, and begins.
+    ///
+    /// # Errors
+    /// The device is not compiled in or not there, the files cannot be used, the adapter does not
+    /// fit.
     pub fn load(
         weights: &Weights,
         named: BurnDevice,
-        trained: Trained,
+        start: Start<'_>,
         activations: Activations,
     ) -> Result<BurnLearner, BurnError> {
         let model = loading::load(weights, &named.open()?)?;
-        BurnLearner::new(weights.config().clone(), model, named, trained, activations)
+        BurnLearner::new(LearnerParts::new(weights, model)?, named, start, activations)
     }
 
-    /// Trains a model of these numbers that is on the device already, and not on its autodiff
-    /// twin. Frozen weights are shared with whoever else has the model, such as an executor that
-    /// was made from a clone of it.
+    /// Begins with a model that is on the device. Frozen weights are shared with whoever else has
+    /// the model, such as an executor that was made from a clone of it.
     ///
     /// # Errors
-    /// As [`BurnLearner::load`].
+    /// As [`BurnLearner::load`]; or all of the model is to be trained and it is not in `f32`.
     ///
     /// # Panics
-    /// If the model has another number of layers than `config` says.
+    /// If the model has another number of layers than its numbers say.
     pub fn new(
-        config: ModelConfig,
-        mut model: Transformer,
+        parts: LearnerParts,
         named: BurnDevice,
-        trained: Trained,
+        start: Start<'_>,
         activations: Activations,
     ) -> Result<BurnLearner, BurnError> {
+        let LearnerParts { config, token_count, mut model } = parts;
         assert_eq!(model.layers.len(), config.layers, "the numbers are the model's own");
         let device = named.open()?;
-        if let Trained::Adapter { rank, alpha } = trained
-            && (!(1..=RANK_MAX).contains(&rank) || !alpha.is_finite())
-        {
-            return Err(BurnError::Adapter { rank, alpha });
-        }
+        let (trained, scale) = start::trained(&start)?;
         if trained == Trained::Full && model.formats() != "f32" {
             return Err(BurnError::Narrow { formats: model.formats() });
         }
         let (places, parameters): (Vec<_>, Vec<_>) = places(&config, &trained).into_iter().unzip();
-        if let Trained::Adapter { rank, alpha } = trained {
-            // Rounded as where an adapter's files are read.
-            let scale = f64::from((f64::from(alpha) / rank as f64) as f32);
+        if let Trained::Adapter { rank, .. } = trained {
             for place in &places {
                 if let Place::Layer(layer, Part::A(which)) = place {
-                    add_adapter(which.find(&mut model.layers[*layer]), rank, scale, &device);
+                    let linear = which.find(&mut model.layers[*layer]);
+                    add_adapter(linear, rank, f64::from(scale), &device);
                 }
             }
         }
-        let learner =
-            BurnLearner { config, named, device, model, trained, activations, places, parameters };
+        let first = start::first_values(start, &places, &parameters)?;
+        let mut learner = BurnLearner {
+            config,
+            token_count,
+            named,
+            device,
+            model,
+            trained,
+            activations,
+            places,
+            parameters,
+        };
+        if let Some(first) = first {
+            learner.set_values(&first)?;
+        }
         Ok(learner)
     }
 
@@ -166,22 +197,13 @@ impl BurnLearner {
         }
     }
 
-    /// Returns the most rows that go through the head at once.
-    fn head_rows(&self) -> usize {
-        (LOGITS_MAX / self.config.vocab).max(1)
+    fn shape_of_head(&self) -> HeadShape {
+        let rows_max = (LOGITS_MAX / self.config.vocab).max(1);
+        HeadShape { rows_max, token_count: self.token_count }
     }
 
-    /// Refuses a batch that does not fit.
     fn check(&self, batch: &[Sequence]) -> Result<(), ExecutorError> {
-        learner::check(batch, &self.config)?;
-        let given = |sequence: &Sequence| sequence.experts.is_some();
-        match batch.iter().position(|sequence| given(sequence) != given(&batch[0])) {
-            None => Ok(()),
-            Some(index) => {
-                let detail = "of a batch, all sequences have experts or none".to_string();
-                Err(ExecutorError::Sequence { index, detail })
-            }
-        }
+        checks::batch(batch, &self.config, self.token_count)
     }
 
     /// Returns what leaves the last layer, `[rows, hidden]`, and the experts of every layer.
@@ -361,17 +383,7 @@ impl Learner for BurnLearner {
     }
 
     fn set_values(&mut self, values: &[Vec<f32>]) -> Result<(), ExecutorError> {
-        if values.len() != self.parameters.len() {
-            let (found, expected) = (values.len(), self.parameters.len());
-            let detail = format!("{found} tensors are given, {expected} are trained");
-            return Err(ExecutorError::Tensor { tensor: "all".to_string(), detail });
-        }
-        for (values, Parameter { name, shape }) in values.iter().zip(&self.parameters) {
-            if values.len() != shape.iter().product::<usize>() {
-                let detail = format!("{} values are given, its shape is {shape:?}", values.len());
-                return Err(ExecutorError::Tensor { tensor: name.clone(), detail });
-            }
-        }
+        checks::sizes(values, &self.parameters)?;
         for (place, values) in self.places.iter().zip(values) {
             let found = match *place {
                 Place::Layer(layer, part) => part.find(&mut self.model.layers[layer]),
@@ -392,7 +404,7 @@ impl Learner for BurnLearner {
             }
             let scored = indices(rows.scored.rows.iter().copied(), &self.device);
             let hidden = self.forward(&rows).0.select(0, scored);
-            let of_part = head::score(&self.model, &hidden, &rows.scored, self.head_rows())?;
+            let of_part = head::score(&self.model, &hidden, &rows.scored, self.shape_of_head())?;
             scores.logprobs.extend(of_part.logprobs);
             scores.entropies.extend(of_part.entropies);
         }
@@ -417,10 +429,10 @@ impl Learner for BurnLearner {
         gradients: &mut [Vec<f32>],
     ) -> Result<Scores, ExecutorError> {
         self.check(batch)?;
-        assert_eq!(gradients.len(), self.parameters.len(), "gradients are laid out as values");
+        checks::sizes(gradients, &self.parameters)?;
         if batch.iter().all(|sequence| sequence.scored.is_empty()) {
             let scores = Scores::default();
-            slopes(&scores);
+            checks::slopes(&slopes(&scores), 0)?;
             return Ok(scores);
         }
         let rows = Rows::new(batch, &self.config, &self.device);
@@ -428,13 +440,9 @@ impl Learner for BurnLearner {
         let passed = self.forward_to_return(&rows);
         let output = passed.output();
         let hidden = output.clone().select(0, scored.clone());
-        let scores = head::score(&self.model, &hidden, &rows.scored, self.head_rows())?;
+        let scores = head::score(&self.model, &hidden, &rows.scored, self.shape_of_head())?;
         let slopes = slopes(&scores);
-        assert_eq!(slopes.logprobs.len(), scores.logprobs.len(), "one for each score");
-        assert!(
-            slopes.entropies.is_empty() || slopes.entropies.len() == scores.entropies.len(),
-            "one for each score, or none"
-        );
+        checks::slopes(&slopes, scores.logprobs.len())?;
         let (ends, leaves) = self.lifted_ends();
         let of = Return {
             model: &ends,
@@ -443,7 +451,7 @@ impl Learner for BurnLearner {
             scored: &rows.scored,
             slopes: &slopes,
         };
-        let slope = head::backward(&of, self.head_rows(), gradients)?;
+        let slope = head::backward(&of, self.shape_of_head(), gradients)?;
         let all = output.zeros_like().select_assign(0, scored, slope, IndexingUpdateOp::Add);
         self.backward(&rows, passed, all, gradients)?;
         Ok(scores)

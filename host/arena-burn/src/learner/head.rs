@@ -14,7 +14,16 @@ use crate::learner::rows::Scored;
 use crate::learner::tape::{Leaf, read};
 use crate::transformer::Transformer;
 
-/// Scores rows, `[scored, hidden]`, at most `rows_max` at once.
+/// How rows go through the head.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadShape {
+    /// At most so many at once.
+    pub rows_max: usize,
+    /// So many first ones of the vocabulary can be sampled.
+    pub token_count: usize,
+}
+
+/// Scores rows, `[scored, hidden]`.
 ///
 /// # Errors
 /// The device failed.
@@ -22,14 +31,15 @@ pub fn score(
     model: &Transformer,
     rows: &Tensor<2>,
     scored: &Scored,
-    rows_max: usize,
+    shape: HeadShape,
 ) -> Result<Scores, ExecutorError> {
     let device = rows.device();
     let mut scores = Scores::default();
-    for chunk in scored.chunks(rows_max) {
+    for chunk in scored.chunks(shape.rows_max) {
         let logits = model.logits(rows.clone().narrow(0, chunk.start, chunk.len()));
         let tokens = scored.tokens_of(chunk.clone(), &device);
-        let likelihoods = likelihoods(logits, scored.temperatures_of(chunk, &device));
+        let temperatures = scored.temperatures_of(chunk, &device);
+        let likelihoods = likelihoods(logits, temperatures, shape.token_count);
         scores.logprobs.extend(read(logprobs(likelihoods.clone(), tokens))?);
         scores.entropies.extend(read(entropies(likelihoods))?);
     }
@@ -50,24 +60,25 @@ pub struct Return<'a> {
     pub slopes: &'a Slopes,
 }
 
-/// Returns how a loss changes with each row, `[scored, hidden]`, computed for at most `rows_max`
-/// at once, and adds its gradients of the leaves.
+/// Returns how a loss changes with each row, `[scored, hidden]`, and adds its gradients of the
+/// leaves.
 ///
 /// # Errors
 /// The device failed.
 pub fn backward(
     of: &Return<'_>,
-    rows_max: usize,
+    shape: HeadShape,
     gradients: &mut [Vec<f32>],
 ) -> Result<Tensor<2>, ExecutorError> {
     let Return { model, leaves, scored, slopes, .. } = *of;
     let device = of.rows.device();
     let mut of_rows = Vec::new();
-    for chunk in scored.chunks(rows_max) {
+    for chunk in scored.chunks(shape.rows_max) {
         let rows = of.rows.clone().narrow(0, chunk.start, chunk.len()).autodiff().require_grad();
         let tokens = scored.tokens_of(chunk.clone(), &device);
         let temperatures = scored.temperatures_of(chunk.clone(), &device);
-        let likelihoods = likelihoods(model.logits(rows.clone()), temperatures);
+        let logits = model.logits(rows.clone());
+        let likelihoods = likelihoods(logits, temperatures, shape.token_count);
         let mut loss = weighted(
             logprobs(likelihoods.clone(), tokens),
             &slopes.logprobs[chunk.clone()],
@@ -85,17 +96,18 @@ pub fn backward(
     Ok(Tensor::cat(of_rows, 0))
 }
 
-/// Returns `log softmax(logits / temperature)`, `[rows, vocab]` to the same shape.
-fn likelihoods(logits: Tensor<2>, temperatures: Tensor<2>) -> Tensor<2> {
-    activation::log_softmax(logits / temperatures, 1)
+/// Returns `log softmax(logits / temperature)` over what can be sampled, `[rows, vocab]` to
+/// `[rows, token_count]`.
+fn likelihoods(logits: Tensor<2>, temperatures: Tensor<2>, token_count: usize) -> Tensor<2> {
+    activation::log_softmax(logits.narrow(1, 0, token_count) / temperatures, 1)
 }
 
-/// Returns those of the tokens, `[rows, vocab]` and `[rows, 1]` to `[rows]`.
+/// Returns those of the tokens, `[rows, token_count]` and `[rows, 1]` to `[rows]`.
 fn logprobs(likelihoods: Tensor<2>, tokens: Tensor<2, Int>) -> Tensor<1> {
     likelihoods.gather(1, tokens).squeeze_dim(1)
 }
 
-/// Returns `-sum(p log p)`, `[rows, vocab]` to `[rows]`.
+/// Returns `-sum(p log p)`, `[rows, token_count]` to `[rows]`.
 fn entropies(likelihoods: Tensor<2>) -> Tensor<1> {
     -(likelihoods.clone().exp() * likelihoods).sum_dim(1).squeeze_dim(1)
 }
@@ -153,7 +165,8 @@ mod tests {
         };
         let slopes = Slopes { logprobs: numbers(7), entropies: numbers(8)[1..].to_vec() };
         let computed = |rows_max: usize| {
-            let scores = score(&model, &rows, &scored, rows_max).expect("the device works");
+            let shape = HeadShape { rows_max, token_count: 13 };
+            let scores = score(&model, &rows, &scored, shape).expect("the device works");
             let of = Return {
                 model: &model,
                 leaves: &[],
@@ -161,7 +174,7 @@ mod tests {
                 scored: &scored,
                 slopes: &slopes,
             };
-            let slope = backward(&of, rows_max, &mut []).expect("the device works");
+            let slope = backward(&of, shape, &mut []).expect("the device works");
             [scores.logprobs, scores.entropies, read(slope).expect("the device works")]
         };
         let (together, chunked) = (computed(7), computed(3));

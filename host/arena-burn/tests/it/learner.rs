@@ -1,24 +1,46 @@
 //! What trains: its scores against the engines', its gradients against differences of its scores.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::slice;
 
 use arena_burn::device::BurnDevice;
 use arena_burn::executor::BurnExecutor;
-use arena_burn::learner::BurnLearner;
+use arena_burn::learner::{BurnLearner, LearnerParts};
 use arena_burn::loading;
 use arena_burn::memory::Activations;
+use arena_core::seed::{Root, Stream};
 use arena_model::cpu::CpuExecutor;
+use arena_model::cpu::learner::{CpuLearner, LearnerOptions, Start};
 use arena_model::executor::{AdapterId, BLOCK_TOKENS, Executor as _};
-use arena_model::learner::{Learner as _, Parameter, Scores, Sequence, Slopes, Trained};
+use arena_model::learner::{Learner, Parameter, Scores, Sequence, Slopes};
 use arena_weights::adapter::Adapter;
 use arena_weights::config::Architecture;
 use arena_weights::weights::Weights;
 
 use crate::tiny::{self, ARCHITECTURES, Random, piece, run};
 
-const ADAPTER: Trained = Trained::Adapter { rank: 3, alpha: 1.5 };
+/// What is trained in a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Full,
+    /// An adapter of rank 3, its values random.
+    Adapter,
+}
+
+impl What {
+    fn start(self) -> Start<'static> {
+        match self {
+            What::Full => Start::Full,
+            What::Adapter => Start::Drawn { rank: 3, alpha: 1.5, stream: stream() },
+        }
+    }
+}
+
+fn stream() -> Stream {
+    Stream::derive(Root::Seed(7), "test", &[1])
+}
 
 /// How far a weight is moved, along a direction of random numbers.
 const STEP: f32 = 1.0e-3;
@@ -27,17 +49,22 @@ const STEP: f32 = 1.0e-3;
 fn learner(
     architecture: Architecture,
     device: BurnDevice,
-    trained: &Trained,
+    trained: What,
     activations: Activations,
 ) -> BurnLearner {
-    let config = tiny::config(architecture);
-    let model = tiny::model(architecture, &device.open().expect("the device is there"));
-    let mut learner = BurnLearner::new(config, model, device, trained.clone(), activations)
-        .expect("the device is there");
-    if *trained == ADAPTER {
+    let parts = parts(architecture, device);
+    let mut learner =
+        BurnLearner::new(parts, device, trained.start(), activations).expect("the device is there");
+    if trained == What::Adapter {
         fill(&mut learner);
     }
     learner
+}
+
+fn parts(architecture: Architecture, device: BurnDevice) -> LearnerParts {
+    let config = tiny::config(architecture);
+    let model = tiny::model(architecture, &device.open().expect("the device is there"));
+    LearnerParts { token_count: config.vocab, config, model }
 }
 
 /// Gives all parameters random values.
@@ -84,13 +111,13 @@ fn loss(scores: &Scores) -> f64 {
     sum(&logprobs, &scores.logprobs) + sum(&entropies, &scores.entropies)
 }
 
-fn zeros(learner: &BurnLearner) -> Vec<Vec<f32>> {
+fn zeros(learner: &dyn Learner) -> Vec<Vec<f32>> {
     let count = |parameter: &Parameter| parameter.shape.iter().product();
     learner.parameters().iter().map(|parameter| vec![0.0; count(parameter)]).collect()
 }
 
 /// Returns the scores and the gradients of a batch.
-fn gradients(learner: &mut BurnLearner, batch: &[Sequence]) -> (Scores, Vec<Vec<f32>>) {
+fn gradients(learner: &mut dyn Learner, batch: &[Sequence]) -> (Scores, Vec<Vec<f32>>) {
     let mut gradients = zeros(learner);
     let scores = learner
         .accumulate(batch, &mut |scores| slopes(scores), &mut gradients)
@@ -123,12 +150,12 @@ fn assert_same_learning(
 }
 
 /// Runs a check of every architecture, with all of it trained and with an adapter.
-fn on_all(check: impl Fn(Architecture, BurnDevice, &Trained, &str)) {
+fn on_all(check: impl Fn(Architecture, BurnDevice, What, &str)) {
     for device in tiny::devices() {
         for architecture in ARCHITECTURES {
-            for trained in [Trained::Full, ADAPTER] {
+            for trained in [What::Full, What::Adapter] {
                 let what = format!("{architecture:?}, {trained:?} on {device}");
-                check(architecture, device, &trained, &what);
+                check(architecture, device, trained, &what);
             }
         }
     }
@@ -221,8 +248,8 @@ fn a_batch_learns_what_its_sequences_learn_alone() {
 fn an_adapter_scores_like_weights_that_it_was_added_to() {
     for device in tiny::devices() {
         for architecture in ARCHITECTURES {
-            let mut adapted = learner(architecture, device, &ADAPTER, Activations::Kept);
-            let mut merged = learner(architecture, device, &Trained::Full, Activations::Kept);
+            let mut adapted = learner(architecture, device, What::Adapter, Activations::Kept);
+            let mut merged = learner(architecture, device, What::Full, Activations::Kept);
             let plain = merged.score(&batch()).expect("the batch fits");
             let factors = adapted.values().expect("the device works");
             let mut weights = merged.values().expect("the device works");
@@ -260,9 +287,9 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/fixtures").join(name)
 }
 
-fn load(name: &str, device: BurnDevice, trained: &Trained) -> (Weights, BurnLearner) {
+fn load(name: &str, device: BurnDevice, trained: What) -> (Weights, BurnLearner) {
     let weights = Weights::open(&fixture(name)).expect("the fixture is sound");
-    let learner = BurnLearner::load(&weights, device, trained.clone(), Activations::Recomputed)
+    let learner = BurnLearner::load(&weights, device, trained.start(), Activations::Recomputed)
         .expect("the device is there");
     (weights, learner)
 }
@@ -282,18 +309,19 @@ fn of_logits(logits: &[f32], temperature: f32, token: u32) -> (f32, f32) {
 fn scores_are_those_of_the_engine_that_samples() {
     for device in tiny::devices() {
         for name in ["tiny-llama", "tiny-qwen3", "tiny-qwen3-moe", "tiny-qwen3-moe-raw"] {
-            let (weights, mut learner) = load(name, device, &Trained::Full);
+            let (weights, mut learner) = load(name, device, What::Full);
             let mut engine = CpuExecutor::load(&weights, NonZeroUsize::MIN, 1 << 20)
                 .expect("the fixture can be loaded");
             let found = learner.score(&batch()).expect("the batch fits");
             let mut expected = Scores::default();
+            let tokens = weights.tokenizer().expect("the fixture is sound").vocab();
             for sequence in batch() {
                 assert!(sequence.tokens.len() <= BLOCK_TOKENS);
                 let logits = run(&mut engine, &[piece(0, &sequence.tokens, &[0])]);
                 for &place in &sequence.scored {
                     let place = place as usize;
                     let vocab = learner.shape().vocab;
-                    let row = &logits[(place - 1) * vocab..place * vocab];
+                    let row = &logits[(place - 1) * vocab..][..tokens];
                     let (logprob, entropy) =
                         of_logits(row, sequence.temperature, sequence.tokens[place]);
                     expected.logprobs.push(logprob);
@@ -336,20 +364,22 @@ fn an_adapter_of_peft_is_one_that_can_be_trained_on() {
         let weights = Weights::open(&fixture("tiny-llama")).expect("the fixture is sound");
         let adapter = Adapter::open(&fixture("tiny-llama-adapter"), weights.config())
             .expect("the fixture is sound");
-        let trained =
-            Trained::Adapter { rank: adapter.rank, alpha: adapter.scale * adapter.rank as f32 };
-        let (_, mut learner) = load("tiny-llama", device, &trained);
-        let mut values = zeros(&learner);
-        for (weight, factors) in &adapter.layers {
-            let module = weight.trim_end_matches(".weight");
-            for (factor, given) in [("A", &factors.a), ("B", &factors.b)] {
-                let name = format!("base_model.model.{module}.lora_{factor}.weight");
-                let at = learner.parameters().iter().position(|parameter| parameter.name == name);
-                values[at.expect("every layer can be adapted")].clone_from(given);
+        let start = Start::Adapter { adapter: &adapter, stream: stream() };
+        let mut learner = BurnLearner::load(&weights, device, start, Activations::Kept)
+            .expect("the adapter fits");
+        let values = learner.values().expect("the device works");
+        let mut given = 0;
+        for (Parameter { name, .. }, values) in learner.parameters().iter().zip(values) {
+            let module = name.strip_prefix("base_model.model.").expect("PEFT wraps the model");
+            let (module, factor) = module.split_once(".lora_").expect("it is a factor");
+            match (adapter.layers.get(&format!("{module}.weight")), factor) {
+                (Some(layer), "A.weight") => assert_eq!(values, layer.a, "{name}"),
+                (Some(layer), _) => assert_eq!(values, layer.b, "{name}"),
+                (None, _) => continue,
             }
+            given += 1;
         }
-        learner.set_values(&values).expect("they fit");
-        assert_eq!(learner.values().expect("the device works"), values);
+        assert_eq!(given, 2 * adapter.layers.len());
 
         let mut engine =
             BurnExecutor::load(&weights, device, 1 << 20).expect("the device is there");
@@ -359,8 +389,9 @@ fn an_adapter_of_peft_is_one_that_can_be_trained_on() {
         adapted.adapter = Some(AdapterId(0));
         let logits = run(&mut engine, &[adapted]);
         let vocab = learner.shape().vocab;
+        let tokens = weights.tokenizer().expect("the fixture is sound").vocab();
         let expected = [4usize, 12].map(|place| {
-            let row = &logits[(place - 1) * vocab..place * vocab];
+            let row = &logits[(place - 1) * vocab..][..tokens];
             of_logits(row, 1.0, sequence.tokens[place]).0
         });
         let found = learner.score(&[sequence]).expect("it fits");
@@ -374,20 +405,20 @@ fn weights_kept_as_they_are_stored_give_the_same_results() {
     for name in ["tiny-qwen3-moe", "tiny-qwen3"] {
         let weights = Weights::open(&fixture(name)).expect("the fixture is sound");
         let narrow = loading::load_as_stored(&weights, &device).expect("the fixture is sound");
-        let config = weights.config();
-        let new = |trained| {
-            let (config, model) = (config.clone(), narrow.clone());
-            BurnLearner::new(config, model, BurnDevice::Flex, trained, Activations::Recomputed)
+        let parts = LearnerParts::new(&weights, narrow).expect("the fixture is sound");
+        let new = |trained: What| {
+            let start = trained.start();
+            BurnLearner::new(parts.clone(), BurnDevice::Flex, start, Activations::Recomputed)
         };
-        let mut narrow = new(ADAPTER).expect("an adapter can be trained");
-        let (_, mut wide) = load(name, BurnDevice::Flex, &ADAPTER);
+        let mut narrow = new(What::Adapter).expect("an adapter can be trained");
+        let (_, mut wide) = load(name, BurnDevice::Flex, What::Adapter);
         for learner in [&mut narrow, &mut wide] {
             fill(learner);
         }
         assert!(wide.description().contains("weights=f32\n"));
         assert!(narrow.description().contains("weights=bf16"), "{}", narrow.description());
         assert_eq!(gradients(&mut narrow, &batch()), gradients(&mut wide, &batch()), "{name}");
-        let refused = new(Trained::Full).err().expect("it has no `f32` to be trained");
+        let refused = new(What::Full).err().expect("it has no `f32` to be trained");
         let formats = narrow.model().formats();
         assert_eq!(
             refused.to_string(),
@@ -400,7 +431,7 @@ fn weights_kept_as_they_are_stored_give_the_same_results() {
 fn replayed_experts_that_would_be_chosen_anyway_change_nothing() {
     for device in tiny::devices() {
         for name in ["tiny-qwen3-moe", "tiny-qwen3-moe-raw"] {
-            let (_, mut learner) = load(name, device, &ADAPTER);
+            let (_, mut learner) = load(name, device, What::Adapter);
             fill(&mut learner);
             let batch_again = replayed(&mut learner, batch());
             let moe = learner.shape().moe.expect("it is a mixture");
@@ -430,7 +461,7 @@ fn replayed_experts_that_would_be_chosen_anyway_change_nothing() {
 
 #[test]
 fn experts_that_no_token_goes_through_get_no_gradient() {
-    let (_, mut learner) = load("tiny-qwen3-moe", BurnDevice::Flex, &Trained::Full);
+    let (_, mut learner) = load("tiny-qwen3-moe", BurnDevice::Flex, What::Full);
     let mut only = sequence(7, 5, &[2, 4], 1.0);
     only.experts = Some([3, 1].repeat(5 * 2));
     let (_, gradients) = gradients(&mut learner, &[only]);
@@ -443,12 +474,12 @@ fn experts_that_no_token_goes_through_get_no_gradient() {
 
 #[test]
 fn what_is_trained_has_the_names_of_files() {
-    let names = |architecture, trained: &Trained| -> Vec<String> {
+    let names = |architecture, trained: What| -> Vec<String> {
         let learner = learner(architecture, BurnDevice::Flex, trained, Activations::Kept);
         let named = |parameter: &Parameter| format!("{} {:?}", parameter.name, parameter.shape);
         learner.parameters().iter().map(named).collect()
     };
-    let (weights, learner) = load("tiny-qwen3", BurnDevice::Flex, &Trained::Full);
+    let (weights, learner) = load("tiny-qwen3", BurnDevice::Flex, What::Full);
     let mut found: Vec<(&str, &[usize])> =
         learner.parameters().iter().map(|it| (it.name.as_str(), it.shape.as_slice())).collect();
     found.sort();
@@ -457,12 +488,12 @@ fn what_is_trained_has_the_names_of_files() {
         tensors.map(|it| (it.name.as_str(), it.shape.as_slice())).collect();
     assert_eq!(found, expected);
 
-    let of_mixture = names(Architecture::Qwen3Moe, &Trained::Full);
+    let of_mixture = names(Architecture::Qwen3Moe, What::Full);
     assert_eq!(of_mixture.len(), 3 + 2 * (4 + 4 + 1 + 6 * 3));
     assert!(of_mixture.contains(&"model.layers.1.mlp.experts.5.down_proj.weight [36, 20]".into()));
     assert!(of_mixture.contains(&"model.layers.0.mlp.gate.weight [6, 36]".into()));
 
-    let adapter = names(Architecture::Qwen3Moe, &ADAPTER);
+    let adapter = names(Architecture::Qwen3Moe, What::Adapter);
     assert_eq!(adapter.len(), 2 * (4 + 6 * 3) * 2);
     let layer = "base_model.model.model.layers.1";
     for expected in [
@@ -477,9 +508,49 @@ fn what_is_trained_has_the_names_of_files() {
 }
 
 #[test]
+fn the_learner_on_the_cpu_learns_the_same() {
+    for device in tiny::devices() {
+        for name in ["tiny-llama", "tiny-qwen3"] {
+            for trained in [What::Full, What::Adapter] {
+                let (weights, mut burn) = load(name, device, trained);
+                let options = LearnerOptions::new(NonZeroUsize::MIN);
+                let mut cpu = CpuLearner::load(&weights, trained.start(), options)
+                    .expect("the fixture can be loaded");
+                let what = format!("{name}, {trained:?} on {device}");
+                assert_eq!(by_name(&burn), by_name(&cpu), "{what}");
+                if trained == What::Adapter {
+                    fill(&mut burn);
+                    let values = by_name(&burn);
+                    let value = |parameter: &Parameter| values[&parameter.name].clone();
+                    let values: Vec<Vec<f32>> = cpu.parameters().iter().map(value).collect();
+                    cpu.set_values(&values).expect("they fit");
+                }
+                let (found_scores, found) = gradients(&mut burn, &batch());
+                let (scores, expected) = gradients(&mut cpu, &batch());
+                assert_near(&found_scores.logprobs, &scores.logprobs, 1.0e-5, &what);
+                assert_near(&found_scores.entropies, &scores.entropies, 1.0e-5, &what);
+                let expected = named(&cpu, expected);
+                for (name, found) in named(&burn, found) {
+                    let what = format!("{what}, {name}");
+                    assert_near(&found, &expected[&name], 1.0e-4, &what);
+                }
+            }
+        }
+    }
+}
+
+fn named(learner: &dyn Learner, values: Vec<Vec<f32>>) -> BTreeMap<String, Vec<f32>> {
+    let names = learner.parameters().iter().map(|parameter| parameter.name.clone());
+    names.zip(values).collect()
+}
+
+fn by_name(learner: &dyn Learner) -> BTreeMap<String, Vec<f32>> {
+    named(learner, learner.values().expect("the device works"))
+}
+
+#[test]
 fn a_batch_without_scored_tokens_teaches_nothing() {
-    let mut learner =
-        learner(Architecture::Llama, BurnDevice::Flex, &Trained::Full, Activations::Kept);
+    let mut learner = learner(Architecture::Llama, BurnDevice::Flex, What::Full, Activations::Kept);
     for batch in [vec![], vec![sequence(1, 5, &[], 1.0)]] {
         let (scores, gradients) = gradients(&mut learner, &batch);
         assert_eq!(scores, Scores::default());
@@ -491,7 +562,7 @@ fn a_batch_without_scored_tokens_teaches_nothing() {
 #[test]
 fn a_batch_that_does_not_fit_is_refused_with_its_sequence() {
     let mut learner =
-        learner(Architecture::Qwen3Moe, BurnDevice::Flex, &ADAPTER, Activations::Kept);
+        learner(Architecture::Qwen3Moe, BurnDevice::Flex, What::Adapter, Activations::Kept);
     let mut refused = |change: &dyn Fn(&mut Sequence), expected: &str| {
         let mut batch = batch();
         change(&mut batch[1]);
@@ -514,8 +585,43 @@ fn a_batch_that_does_not_fit_is_refused_with_its_sequence() {
 }
 
 #[test]
+fn a_token_that_is_never_sampled_is_not_scored() {
+    let parts = parts(Architecture::Llama, BurnDevice::Flex);
+    let parts = LearnerParts { token_count: 90, ..parts };
+    let mut learner = BurnLearner::new(parts, BurnDevice::Flex, Start::Full, Activations::Kept)
+        .expect("the device is there");
+    let mut sequence = sequence(1, 4, &[2], 1.0);
+    sequence.tokens = vec![90, 1, 90, 90];
+    let error = learner.score(slice::from_ref(&sequence)).expect_err("it cannot be sampled");
+    assert_eq!(
+        error.to_string(),
+        "sequence 0: token 90 is never sampled: it is none of the 90 of the tokenizer"
+    );
+    // As context it is a token like any other.
+    sequence.tokens[2] = 1;
+    let likelihood = |token: u32| {
+        let mut sequence = sequence.clone();
+        sequence.tokens[2] = token;
+        f64::from(learner.score(&[sequence]).expect("it can be sampled").logprobs[0]).exp()
+    };
+    let sum: f64 = (0..90).map(likelihood).sum();
+    assert!((sum - 1.0).abs() < 1.0e-5, "{sum}");
+}
+
+#[test]
+fn slopes_that_are_not_one_for_each_score_are_refused() {
+    let mut learner = learner(Architecture::Llama, BurnDevice::Flex, What::Full, Activations::Kept);
+    let mut gradients = zeros(&learner);
+    let mut few =
+        |scores: &Scores| Slopes { logprobs: scores.logprobs[1..].to_vec(), entropies: Vec::new() };
+    let error = learner.accumulate(&batch(), &mut few, &mut gradients).expect_err("one misses");
+    assert_eq!(error.to_string(), "device failed: 9 and 0 slopes of 10 scores");
+}
+
+#[test]
 fn values_that_do_not_fit_name_the_tensor() {
-    let mut learner = learner(Architecture::Llama, BurnDevice::Flex, &ADAPTER, Activations::Kept);
+    let mut learner =
+        learner(Architecture::Llama, BurnDevice::Flex, What::Adapter, Activations::Kept);
     let before = learner.values().expect("the device works");
     let mut wrong = before.clone();
     wrong[3].push(0.0);
@@ -531,13 +637,10 @@ fn values_that_do_not_fit_name_the_tensor() {
 
 #[test]
 fn an_adapter_that_there_is_not_is_refused() {
-    let config = tiny::config(Architecture::Llama);
-    let device = BurnDevice::Flex.open().expect("it is there");
     for (rank, alpha) in [(0, 1.0), (1025, 1.0), (4, f32::NAN)] {
-        let model = tiny::model(Architecture::Llama, &device);
-        let trained = Trained::Adapter { rank, alpha };
-        let refused =
-            BurnLearner::new(config.clone(), model, BurnDevice::Flex, trained, Activations::Kept);
+        let start = Start::Drawn { rank, alpha, stream: stream() };
+        let parts = parts(Architecture::Llama, BurnDevice::Flex);
+        let refused = BurnLearner::new(parts, BurnDevice::Flex, start, Activations::Kept);
         assert_eq!(
             refused.err().expect("there is none").to_string(),
             format!(
@@ -550,7 +653,8 @@ fn an_adapter_that_there_is_not_is_refused() {
 
 #[test]
 fn a_learner_says_what_computes() {
-    let learner = learner(Architecture::Llama, BurnDevice::Flex, &ADAPTER, Activations::Recomputed);
+    let learner =
+        learner(Architecture::Llama, BurnDevice::Flex, What::Adapter, Activations::Recomputed);
     assert_eq!(
         learner.description(),
         "device=flex\nkernels=burn 0.22.1\nweights=f32\ntrained=adapter of rank 3, alpha 1.5\n\
