@@ -197,13 +197,17 @@ mod tests {
     use super::*;
 
     fn check(baseline: Baseline, groups: &[&[i32]], expected: &[Option<&[f64]>]) {
-        let rewards: Vec<Vec<RewardMicro>> = groups
-            .iter()
-            .map(|group| group.iter().map(|micro| RewardMicro(*micro)).collect())
-            .collect();
+        let rewards = |group: &&[i32]| group.iter().map(|micro| RewardMicro(*micro)).collect();
+        let rewards: Vec<Vec<RewardMicro>> = groups.iter().map(rewards).collect();
         let found = advantages(baseline, &rewards).expect("these are groups");
-        let found: Vec<Option<&[f64]>> = found.groups.iter().map(Option::as_deref).collect();
-        assert_eq!(found, expected, "{baseline:?}");
+        assert_eq!(found.groups.len(), expected.len());
+        for (found, expected) in found.groups.iter().zip(expected) {
+            assert_eq!(found.is_some(), expected.is_some(), "{baseline:?}");
+            let values = found.iter().flatten().zip(expected.iter().copied().flatten());
+            for (found, expected) in values {
+                assert!((found - expected).abs() < 1e-15, "{baseline:?}: {found}, {expected}");
+            }
+        }
     }
 
     const GROUPS: [&[i32]; 3] =

@@ -98,12 +98,8 @@ pub fn examples(usage: &Usage, terms: &Terms<'_>) -> Result<Vec<Example>, Exampl
         match open {
             Some(example) => extend(example, call, tokens, spoken),
             None => {
-                let sequence = Sequence {
-                    tokens: Vec::new(),
-                    scored: Vec::new(),
-                    temperature,
-                    experts: None,
-                };
+                let sequence =
+                    Sequence { tokens: Vec::new(), scored: Vec::new(), temperature, experts: None };
                 let mut example = Example {
                     sequence,
                     sampled_logprobs: Vec::new(),
@@ -263,3 +259,6 @@ impl fmt::Display for Unlearnable {
 }
 
 impl std::error::Error for ExampleError {}
+
+#[cfg(test)]
+mod tests;

@@ -120,3 +120,6 @@ fn account(record: &MatchRecord, role: Role) -> String {
     writeln!(text, "It ended in {}.", record.outcome).expect("writing into memory does not fail");
     text
 }
+
+#[cfg(test)]
+mod tests;

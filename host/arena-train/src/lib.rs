@@ -17,3 +17,6 @@ pub mod metrics;
 pub mod phase;
 pub mod experiment;
 pub mod trainer;
+
+#[cfg(test)]
+mod fixture;

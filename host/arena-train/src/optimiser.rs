@@ -330,3 +330,6 @@ impl fmt::Display for OptimiserError {
 }
 
 impl std::error::Error for OptimiserError {}
+
+#[cfg(test)]
+mod tests;

@@ -321,3 +321,6 @@ impl fmt::Display for RewardError {
 }
 
 impl std::error::Error for RewardError {}
+
+#[cfg(test)]
+mod tests;
