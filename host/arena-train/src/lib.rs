@@ -20,3 +20,5 @@ pub mod trainer;
 
 #[cfg(test)]
 mod fixture;
+pub mod compact;
+pub mod teacher;
