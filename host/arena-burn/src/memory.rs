@@ -18,9 +18,9 @@ pub const LOGITS_MAX: usize = 1 << 24;
 const F32: u64 = 4;
 /// Bytes of a number in half precision.
 const BF16: u64 = 2;
-/// Tensors of a chunk of logits that are there at once: logits, scaled, their softmax's logarithm,
-/// its exponential, and a gradient.
-const LOGITS_TENSORS: u64 = 5;
+/// Tensors of a chunk of logits that are there at once: logits, their softmax's logarithm, its
+/// exponential, and a gradient.
+const LOGITS_TENSORS: u64 = 4;
 
 /// What the way back finds of the way forth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,12 +231,12 @@ impl Counts {
         let norms = 4 * hidden;
         // Rotated queries and keys, and those that their norms got.
         let heads = (queries + keys) * if config.architecture.has_head_norms() { 2 } else { 1 };
-        // Values, the softmax over all tokens, what leaves the heads.
-        let attention = heads + keys + self.heads * tokens_each + queries;
-        // Of each part gate, up, the activation of the one, its product with the other; of a
+        // Values, the softmax over all tokens and its exponentials, what leaves the heads.
+        let attention = heads + keys + 2 * self.heads * tokens_each + queries;
+        // Of each part gate, its sigmoid and activation, up, and the product of the two; of a
         // mixture also the row that went in and the one that came out.
         let around = if self.experts > 0 { 2 * hidden } else { 0 };
-        let parts = self.experts + self.parts_per_token * (around + 4 * ffn);
+        let parts = self.experts + self.parts_per_token * (around + 5 * ffn);
         norms + attention + parts + self.rank * (4 + 3 * self.parts_per_token)
     }
 
@@ -313,8 +313,8 @@ mod tests {
         let found = memory_estimate(&qwen3_30b_a3b(), &trained, &load);
         // A layer: attention 18,874,368, router 262,144, norms 4,352, experts 128 * 4,718,592.
         // Bottlenecks: 16 * 48 layers * (17,408 of attention + 128 * 8,448).
-        // A layer keeps 8,192 of norms, 42,496 and 4,096 of attention, 128 and 8 * 7,168 of
-        // experts, 448 of bottlenecks: 112,704 numbers of a token.
+        // A layer keeps 8,192 of norms, 13,824 of heads and 2 * 32,768 of their softmax, 128 and
+        // 8 * 7,936 of experts, 448 of bottlenecks: 151,616 numbers of a token.
         let adapter = 843_841_536;
         let expected = Estimate {
             weight_count: 30_532_122_624,
@@ -328,7 +328,7 @@ mod tests {
             optimiser: 8 * adapter,
             activations_per_token: 48 * 2048 * 4,
             // 110 rows of logits at a time.
-            activations: 2048 * (393_216 + 450_816) + 5 * 4 * 110 * 151_936,
+            activations: 2048 * (393_216 + 606_464) + 4 * 4 * 110 * 151_936,
             cache_per_token: 196_608,
             forward_flops_per_token: 6_083_313_664 + 805_306_368 + 130_547_712,
             training_flops_per_token: 3 * 5_460_983_808
@@ -338,8 +338,8 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(found.host(), 16 * adapter);
         // 128 GB, of which a GPU of 141 GB has too little left for a cache; or 69 GB.
-        assert_eq!(found.device_f32(), 127_566_693_376);
-        assert_eq!(found.device_bf16(), 68_994_913_280);
+        assert_eq!(found.device_f32(), 127_818_608_640);
+        assert_eq!(found.device_bf16(), 69_246_828_544);
     }
 
     #[test]
@@ -352,8 +352,8 @@ mod tests {
         };
         let trained = Trained::Adapter { rank: 16, alpha: 32.0 };
         let found = memory_estimate(&qwen3_30b_a3b(), &trained, &load);
-        assert_eq!(found.activations_per_token, 48 * 450_816);
-        assert_eq!(found.activations, 1024 * 48 * 450_816);
+        assert_eq!(found.activations_per_token, 48 * 606_464);
+        assert_eq!(found.activations, 1024 * 48 * 606_464);
     }
 
     #[test]
@@ -382,8 +382,8 @@ mod tests {
         assert_eq!(found.weight_count, 134_515_008);
         assert_eq!(found.active_count, 134_515_008 - 61 * 576);
         assert_eq!((found.adapter, found.gradients), (0, 4 * 134_515_008));
-        // Norms 2,304; heads 768, values 192, softmax 2,304, leaving 576; 4 * 1,536.
-        assert_eq!(found.activations_per_token, 30 * 12_288 * 4);
+        // Norms 2,304; heads 768, values 192, softmax 2 * 2,304, leaving 576; 5 * 1,536.
+        assert_eq!(found.activations_per_token, 30 * 16_128 * 4);
         // Forth and back thrice the layers' 106,168,320 and attention's 17,694,720; the head for
         // half of the tokens, four times.
         let layers = 3 * 2 * 106_168_320 + 3 * 17_694_720;
