@@ -16,9 +16,12 @@ pub mod optimiser;
 pub mod metrics;
 pub mod phase;
 pub mod experiment;
+pub mod steps;
 pub mod trainer;
+pub mod run_folder;
+pub mod checkpoint;
+pub mod compact;
+pub mod teacher;
 
 #[cfg(test)]
 mod fixture;
-pub mod compact;
-pub mod teacher;

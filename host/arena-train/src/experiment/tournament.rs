@@ -41,6 +41,17 @@ impl Occasion {
         }
     }
 
+    /// Returns the folder of the tournament's log within a run.
+    pub fn folder(self) -> String {
+        match self {
+            Occasion::WarmStart => "warm-start".to_owned(),
+            Occasion::Step { step } => format!("steps/{step:06}"),
+            Occasion::Evaluation { step, mode } => {
+                format!("evaluations/{step:06}-{}", mode.name())
+            }
+        }
+    }
+
     /// Returns the seed of the tournament. Evaluations share theirs, so that they differ by the
     /// policy alone.
     fn seed(self, root: u64) -> u64 {
