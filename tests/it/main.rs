@@ -21,6 +21,7 @@ mod log_commands;
 mod model_failures;
 mod model_records;
 mod negmas;
+mod one_sided;
 mod readme;
 mod resume;
 mod second_drawer;

@@ -151,7 +151,7 @@ fn gains(records: &[MatchRecord], agent: u16) -> BTreeMap<String, i64> {
     sums
 }
 
-fn assert_agreed(folder: &Path) {
+pub fn assert_agreed(folder: &Path) {
     let found = second_view(folder);
     let log = logs::read(folder);
     let reader = LogReader::open(folder, Access::Public).expect("a published log");
@@ -451,6 +451,7 @@ fn the_second_reader_is_short_and_uses_the_standard_library_alone() {
         .lines()
         .filter(|line| line.starts_with("import ") || line.starts_with("from "))
         .collect();
-    let expected = ["import base64, hashlib, json, os, sys", "from fractions import Fraction"];
+    let expected =
+        ["import base64, hashlib, json, os, sys, tomllib", "from fractions import Fraction"];
     assert_eq!(imports, expected);
 }
