@@ -42,6 +42,7 @@ const STEP_TOKENS: usize = 512;
 const BACKOFF: Duration = Duration::from_millis(500);
 
 /// A model that is ready to be asked.
+#[derive(Clone)]
 pub struct Answering {
     /// The model.
     pub model: Arc<dyn LanguageModel>,

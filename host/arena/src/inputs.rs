@@ -39,6 +39,11 @@ impl TournamentFile {
         Ok(TournamentFile { config, text, folder })
     }
 
+    /// Takes a text that parsed, whose paths are resolved against a folder.
+    pub fn of(config: TournamentConfig, text: String, folder: &Path) -> TournamentFile {
+        TournamentFile { config, text, folder: folder.to_owned() }
+    }
+
     /// Resolves a path that the file gives: against the file's folder.
     pub fn resolve(&self, path: &str) -> PathBuf {
         self.folder.join(path)

@@ -24,6 +24,7 @@ mod model_files;
 mod opponents;
 mod outputs;
 mod packages;
+mod playing;
 mod preparation;
 mod progress;
 mod reading;

@@ -47,7 +47,7 @@ pub struct Prepared {
     /// Who meets whom.
     pub schedule: Schedule,
     /// Where agents run.
-    pub sandbox: Sandbox,
+    pub sandbox: Arc<Sandbox>,
     /// Those who play, in the file's order.
     pub entrants: Vec<Entrant>,
     /// What is fixed before the first match.
@@ -77,6 +77,31 @@ pub struct Entrant {
     signed: Option<Signed>,
 }
 
+/// A tournament file, with everything that it needs besides its agents.
+pub struct Setting {
+    /// The file.
+    pub file: TournamentFile,
+    /// The items that are played.
+    pub catalog: Catalog,
+    /// Where the catalog came from.
+    pub catalog_root: Root,
+    /// Who meets whom.
+    pub schedule: Schedule,
+    /// What only the organiser has.
+    pub secrets: Secrets,
+    /// The folder of the log.
+    pub out_dir: PathBuf,
+    /// The models that agents may ask.
+    pub models: Vec<Answering>,
+    /// Matches that are played at the same time.
+    pub workers: NonZeroUsize,
+    /// Where agents run.
+    pub sandbox: Arc<Sandbox>,
+}
+
+/// Components that were loaded, by hash; several tournaments may share them.
+pub type Components = BTreeMap<[u8; 32], LoadedAgent>;
+
 /// Loads a tournament.
 ///
 /// # Errors
@@ -90,17 +115,50 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         Secrets::find(args.key.as_deref(), args.secret.as_deref(), &out_dir, is_committed)?;
     let catalog_root = catalog_root(&file.config, &secrets);
     let catalog = file.catalog(args.catalog.as_deref(), catalog_root)?;
-    let item_count = u32::try_from(catalog.entries.len()).expect("catalogs are bounded");
-    let schedule = Schedule::new(&file.config, item_count).map_err(|error| {
-        let failed = format!("cannot schedule `{}`", args.file.display());
-        CliError::Config(Complaint::new(failed, error))
-    })?;
+    let schedule = schedule(&args.file.display().to_string(), &file.config, &catalog)?;
     let computing = computing(args, &file)?;
     let models = engines::load(&file.config.models, &|path| file.resolve(path), &computing)?;
-    let workers = workers(args, &models);
-    let sandbox = sandbox::open(&file.config.limits, workers)?;
-    let (entrants, mut blobs) = load_agents(&file, &sandbox, &models)?;
-    remark_lending(&file.config, &entrants);
+    let workers = workers(args.workers, &models);
+    let sandbox = Arc::new(sandbox::open(&file.config.limits, workers)?);
+    let setting = Setting {
+        file,
+        catalog,
+        catalog_root,
+        schedule,
+        secrets,
+        out_dir,
+        models,
+        workers,
+        sandbox,
+    };
+    let prepared = assemble(setting, &mut Components::new())?;
+    remark_lending(&prepared.config, &prepared.entrants);
+    Ok(prepared)
+}
+
+/// Returns the schedule of a tournament over its items; `label` names it in messages.
+///
+/// # Errors
+/// There is nothing to play, or more than can be counted.
+pub fn schedule(
+    label: &str,
+    config: &TournamentConfig,
+    catalog: &Catalog,
+) -> Result<Schedule, CliError> {
+    let item_count = u32::try_from(catalog.entries.len()).expect("catalogs are bounded");
+    Schedule::new(config, item_count).map_err(|error| {
+        CliError::Config(Complaint::new(format!("cannot schedule `{label}`"), error))
+    })
+}
+
+/// Loads the agents and fixes what the log will announce.
+///
+/// # Errors
+/// A component or a submission is wrong.
+pub fn assemble(setting: Setting, components: &mut Components) -> Result<Prepared, CliError> {
+    let Setting { file, catalog, catalog_root, schedule, secrets, .. } = setting;
+    let Setting { out_dir, models, workers, sandbox, .. } = setting;
+    let (entrants, mut blobs) = load_agents(&file, &sandbox, &models, components)?;
     blobs.push(catalog.encode());
     let draws = announce_draws(&file.config, &secrets, &entrants)?;
     let announcement = Announcement {
@@ -111,7 +169,7 @@ pub fn prepare(args: &RunArgs) -> Result<Prepared, CliError> {
         models: models.iter().map(|answering| announce_model(answering.model.as_ref())).collect(),
         agents: announce_agents(&file.config, &entrants),
         catalog_sha256: catalog.sha256(),
-        item_count,
+        item_count: u32::try_from(catalog.entries.len()).expect("catalogs are bounded"),
         pair_count: schedule.pair_count(),
         checkpoint_every: file.config.log.checkpoint_every,
     };
@@ -159,8 +217,8 @@ fn computing(args: &RunArgs, file: &TournamentFile) -> Result<Computing, CliErro
 
 /// Returns how many matches are played at once. With models, enough to fill their slots: a match
 /// waits for one reply at a time.
-fn workers(args: &RunArgs, models: &[Answering]) -> NonZeroUsize {
-    let asked = args.workers.map(usize::from).and_then(NonZeroUsize::new);
+pub fn workers(asked: Option<u16>, models: &[Answering]) -> NonZeroUsize {
+    let asked = asked.map(usize::from).and_then(NonZeroUsize::new);
     asked.unwrap_or_else(|| {
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let slots = engines::slots(models).min(arena_runner::WORKERS_MAX);
@@ -285,16 +343,17 @@ fn origin(config: &TournamentConfig, draws: &Draws) -> String {
     format!("arena.local/{}/{distinct}", config.name)
 }
 
-/// Loads every agent; a component that several agents share is compiled once. Returns the
-/// different components beside the agents.
+/// Loads every agent; a component that several agents share is compiled once, and one of an earlier
+/// tournament not again. Returns the different components beside the agents.
 fn load_agents(
     file: &TournamentFile,
     sandbox: &Sandbox,
     models: &[Answering],
+    loaded: &mut Components,
 ) -> Result<(Vec<Entrant>, Vec<Vec<u8>>), CliError> {
-    let mut loaded: BTreeMap<[u8; 32], LoadedAgent> = BTreeMap::new();
     let mut entrants = Vec::with_capacity(file.config.agents.len());
-    let mut components = Vec::new();
+    let mut components = BTreeMap::new();
+    let mut order = Vec::new();
     for agent in &file.config.agents {
         let bytes = file.component(agent).map_err(|mut complaint| {
             complaint.failed = format!("agent `{}`: {}", agent.name, complaint.failed);
@@ -307,20 +366,20 @@ fn load_agents(
             None => {
                 let component = sandbox::load(sandbox, &format!("agent `{}`", agent.name), &bytes)?;
                 loaded.insert(digest, component.clone());
-                components.push(bytes);
                 component
             }
         };
+        if components.insert(digest, bytes).is_none() {
+            order.push(digest);
+        }
         // In the order in which the file grants them, so that an agent's first is its own first.
         let granted = agent.models.iter().filter_map(|name| {
             let named = |answering: &&Answering| answering.model.info().name == *name;
             models.iter().find(named).map(|answering| Arc::clone(&answering.model))
         });
-        let grants = Grants {
-            models: granted.collect(),
-            training: training(agent.training),
-        };
+        let grants = Grants { models: granted.collect(), training: training(agent.training) };
         entrants.push(Entrant { component, grants, signed });
     }
-    Ok((entrants, components))
+    let take = |digest| components.remove(&digest).expect("it was put there");
+    Ok((entrants, order.into_iter().map(take).collect()))
 }

@@ -2,7 +2,6 @@
 //!
 //! Nothing is written before the file, the catalog and every agent are loaded and checked.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_core::catalog::draw_scenario;
@@ -12,10 +11,7 @@ use arena_core::fault::SeatError;
 use arena_core::referee;
 use arena_core::scenario::Role;
 use arena_core::seat::Seat;
-use arena_log::error::LogError;
-use arena_runner::error::RunError;
 use arena_runner::event::{RunStatus, Summary};
-use arena_runner::{Job, SeatRequest, SeatSource};
 
 use crate::cli::RunArgs;
 use crate::commands::tournament_show;
@@ -25,7 +21,7 @@ use crate::examination::last_words;
 use crate::preparation::{self, Prepared};
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
-use crate::{engines, interrupt, reading, results, screen, shell};
+use crate::{engines, interrupt, playing, reading, results, screen, shell};
 
 /// Seed of the seats that are briefed once before the first match. It is no match's.
 const BRIEFING_SEED: u64 = 0;
@@ -116,9 +112,7 @@ fn brief_once(prepared: &Prepared) {
 
 /// Signs the announcement and says what the draws still need.
 fn announce(prepared: &Prepared, awaited: &[String]) -> Result<u8, CliError> {
-    let seats = |request: SeatRequest| seat(prepared, request);
-    let head = with_job(prepared, None, &seats, arena_runner::announce)
-        .map_err(|error| judge(&error, &prepared.out_dir))?;
+    let head = playing::announce(prepared)?;
     let vkey = prepared.secrets.key.vkey(&head.origin).map_err(|error| {
         CliError::Infrastructure(Complaint::new("cannot write out the log's key", error))
     })?;
@@ -140,58 +134,10 @@ fn play(
     draw: Option<&DrawEntry>,
     stop: &AtomicBool,
 ) -> Result<Summary, CliError> {
-    let seats = |request: SeatRequest| seat(prepared, request);
     let mut progress = Progress::new(engines::meter(&prepared.models));
-    let outcome = with_job(prepared, draw, &seats, |job| {
-        arena_runner::run(job, stop, &mut |event| progress.show(&event))
-    });
+    let outcome = playing::play(prepared, draw, stop, &mut |event| progress.show(&event));
     progress.clear();
-    outcome.map_err(|error| judge(&error, &prepared.out_dir))
-}
-
-/// Does something with the tournament as the runner takes it.
-fn with_job<T>(
-    prepared: &Prepared,
-    draw: Option<&DrawEntry>,
-    seats: &SeatSource<'_, '_>,
-    action: impl FnOnce(&Job<'_, '_>) -> T,
-) -> T {
-    let blobs: Vec<&[u8]> = prepared.blobs.iter().map(Vec::as_slice).collect();
-    action(&Job {
-        announcement: &prepared.announcement,
-        opening: &prepared.opening,
-        draw,
-        secret: prepared.secrets.secret,
-        key: &prepared.secrets.key,
-        blobs: &blobs,
-        rules: &prepared.rules,
-        schedule: &prepared.schedule,
-        catalog: &prepared.catalog,
-        config: &prepared.config,
-        out_dir: &prepared.out_dir,
-        workers: prepared.workers,
-        seats,
-    })
-}
-
-fn seat<'a>(prepared: &'a Prepared, request: SeatRequest) -> Result<Box<dyn Seat + 'a>, SeatError> {
-    let entrant = &prepared.entrants[usize::from(request.agent)];
-    let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, request.seed)?;
-    Ok(Box::new(seat))
-}
-
-/// Gives a failed run its kind: the log's content is input, everything else the machine.
-fn judge(error: &RunError, out_dir: &Path) -> CliError {
-    let mut complaint = Complaint::new("cannot play the tournament", error);
-    complaint.facts.push(format!("log folder: {}", out_dir.display()));
-    complaint.hint = error.hint().map(str::to_owned);
-    match error {
-        RunError::Log(LogError::Io { .. } | LogError::Locked { .. } | LogError::Memory { .. })
-        | RunError::Voided { .. }
-        | RunError::Panicked { .. }
-        | RunError::Thread(_) => CliError::Infrastructure(complaint),
-        _ => CliError::Input(complaint),
-    }
+    outcome
 }
 
 fn say_how_to_go_on(summary: &Summary) {
