@@ -40,8 +40,38 @@ pub(crate) fn check(
     let mut found = Findings::default();
     found.check(check_top(folder));
     found.check(check_vkey(folder, log));
-    check_blobs(&mut found, folder, opening, announcement);
+    check_blobs(&mut found, folder, &known(opening, announcement));
     found
+}
+
+/// Looks through a ledger's folder as [`check`] does. `known` are the blobs that its entries name,
+/// and the most bytes of each; a step that a crash took may have left others, no larger. Returns
+/// how many there are.
+pub(crate) fn check_ledger(
+    found: &mut Findings,
+    folder: &Folder,
+    log: &Vkey,
+    known: &[(Hash, u64)],
+    bytes_max: u64,
+) -> u64 {
+    found.check(check_top(folder));
+    found.check(check_vkey(folder, log));
+    let mut others = Findings::default();
+    let names = list_blobs(&mut others, folder);
+    found.merge(others);
+    let mut known = known.to_vec();
+    let before = known.len();
+    let named: BTreeSet<Hash> = known.iter().map(|(hash, _)| *hash).collect();
+    for path in names {
+        let hash = path.rsplit('/').next().and_then(Hash::from_hex);
+        match hash.filter(|hash| tile::blob(hash) == path) {
+            Some(hash) if named.contains(&hash) => {}
+            Some(hash) => known.push((hash, bytes_max)),
+            None => found.add(Finding::new("the blob", "one", "none of this name").within(path)),
+        }
+    }
+    check_lengths(found, folder, &known);
+    (known.len() - before) as u64
 }
 
 fn check_top(folder: &Folder) -> Result<(), Finding> {
@@ -133,17 +163,25 @@ fn known(opening: Option<[u8; 32]>, announcement: Option<&Announcement>) -> Vec<
     known
 }
 
-fn check_blobs(
-    found: &mut Findings,
-    folder: &Folder,
-    opening: Option<[u8; 32]>,
-    announcement: Option<&Announcement>,
-) {
-    let known = known(opening, announcement);
+fn check_blobs(found: &mut Findings, folder: &Folder, known: &[(Hash, u64)]) {
     let names: BTreeSet<String> = known.iter().map(|(hash, _)| tile::blob(hash)).collect();
+    for path in list_blobs(found, folder) {
+        if !names.contains(&path) {
+            found.add(Finding::new("the blob", "one", "none of this name").within(path));
+        }
+    }
+    check_lengths(found, folder, known);
+}
+
+/// Lists the paths of all blobs.
+fn list_blobs(found: &mut Findings, folder: &Folder) -> Vec<String> {
+    let mut paths = Vec::new();
     let groups = match folder.list(tile::BLOB, BLOB_NAMES_MAX) {
         Ok(groups) => groups,
-        Err(finding) => return found.add(finding),
+        Err(finding) => {
+            found.add(finding);
+            return paths;
+        }
     };
     for group in groups {
         let path = format!("{}/{}", tile::BLOB, group.name);
@@ -156,15 +194,20 @@ fn check_blobs(
         };
         for item in items {
             let path = format!("{path}/{}", item.name);
-            if item.kind != ItemKind::File || !names.contains(&path) {
-                found.add(Finding::new("the blob", "one", "none of this name").within(path));
+            match item.kind {
+                ItemKind::File => paths.push(path),
+                _ => found.add(Finding::new("the blob", "one", "none of this name").within(path)),
             }
         }
     }
+    paths
+}
+
+fn check_lengths(found: &mut Findings, folder: &Folder, known: &[(Hash, u64)]) {
     for (hash, most) in known {
-        let path = tile::blob(&hash);
+        let path = tile::blob(hash);
         match folder.length(&path) {
-            Ok(Some(length)) if length > most => {
+            Ok(Some(length)) if length > *most => {
                 let wanted = format!("at most {most}");
                 found.add(Finding::new("the bytes", length, wanted).within(path));
             }

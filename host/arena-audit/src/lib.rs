@@ -27,6 +27,7 @@ pub mod diff;
 pub mod sample;
 pub mod compare;
 pub mod rescore;
+pub mod training;
 
 use std::path::Path;
 
@@ -146,11 +147,7 @@ impl Audit {
     /// Enters what came of running the agents again. It stands on the other steps: where they
     /// are not verified, this one is not checked.
     pub fn conclude_reexecution(&mut self, verdict: Verdict) {
-        let Some(place) = self.steps.iter().position(|step| step.id == verdict::REEXECUTION) else {
-            return;
-        };
-        let (earlier, rest) = self.steps.split_at_mut(place);
-        rest[0].verdict = verdict::stand(verdict, verdict::grounds(verdict::REEXECUTION), earlier);
+        verdict::conclude(verdict::STEPS, &mut self.steps, verdict::REEXECUTION, verdict);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::heads::{HEAD_BYTES_MAX, Heads, SignedSizes};
 use crate::matches::Drawn;
 use crate::results::{RESULTS_FILE, Results};
 use crate::sightings::{self, Sighting};
-use crate::verdict::{Finding, Findings, Verdict, Verdicts, count, not_checked, settle};
+use crate::verdict::{Finding, Findings, STEPS, Verdict, Verdicts, count, not_checked, settle};
 use crate::walk::Walk;
 use crate::{Audit, AuditOptions, LIMITS, Progress, components, submissions};
 
@@ -69,24 +69,28 @@ pub(crate) fn audit(
         }
     }
     verdicts.insert("re-execution", not_checked("it was not asked for"));
-    audit.steps = settle(verdicts);
+    audit.steps = settle(STEPS, verdicts);
     audit
 }
 
 /// A log whose head is one to believe.
-struct Log<'a> {
-    path: &'a Path,
-    folder: Folder,
-    reader: LogReader,
-    opened: Opened,
+pub(crate) struct Log<'a> {
+    pub path: &'a Path,
+    pub folder: Folder,
+    pub reader: LogReader,
+    pub opened: Opened,
     /// Heads in the folder of the witnesses, and what is wrong with that folder.
     witnessed: Vec<(String, Vec<u8>)>,
-    witness_findings: Findings,
+    pub witness_findings: Findings,
     sightings: Vec<Sighting>,
 }
 
 impl<'a> Log<'a> {
-    fn open(path: &'a Path, policy: &Policy) -> Result<Log<'a>, Finding> {
+    /// Opens the log in a folder.
+    ///
+    /// # Errors
+    /// There is none, or none of its heads is one to believe.
+    pub fn open(path: &'a Path, policy: &Policy) -> Result<Log<'a>, Finding> {
         let closed = |error: LogError| {
             let shown = path.display();
             Finding::new("the log", error, format!("one in `{shown}` with a signed head"))
@@ -109,12 +113,13 @@ impl<'a> Log<'a> {
         Ok(Log { path, folder, reader, opened, witnessed, witness_findings, sightings })
     }
 
-    fn head(&self) -> &Head {
+    pub fn head(&self) -> &Head {
         &self.opened.head
     }
 }
 
-fn checkpoint(opened: &Opened) -> Verdict {
+/// Says what the newest head is.
+pub(crate) fn checkpoint(opened: &Opened) -> Verdict {
     let Head { origin, size, root } = &opened.head;
     let witnesses = match opened.cosigned.as_slice() {
         [] => "no witness asked for".to_owned(),
@@ -290,7 +295,7 @@ fn pass(
         announced.map(|announced| &announced.announcement),
     );
     found_files.merge(log.witness_findings.clone());
-    match heads(log, options) {
+    match heads(log, options.held) {
         Err(finding) => tree.add(finding),
         Ok(mut heads) => {
             let read = read_all(log, ahead, walk, &mut heads, progress, &mut found_files);
@@ -310,10 +315,11 @@ fn pass(
     verdicts.insert("files", found_files.or_verified("no file too many, none missing"));
 }
 
-fn heads<'a>(log: &'a Log<'_>, options: &AuditOptions<'_>) -> Result<Heads<'a>, Finding> {
+/// Gathers every head of a log that is known: published ones, cosigned ones, `held` ones.
+pub(crate) fn heads<'a>(log: &'a Log<'_>, held: &[Vec<u8>]) -> Result<Heads<'a>, Finding> {
     let published = log.reader.signed_sizes().map_err(|error| log.folder.finding(&error))?;
     let mut heads = Heads::new(&log.opened.log, log.head(), published);
-    for (place, bytes) in options.held.iter().enumerate() {
+    for (place, bytes) in held.iter().enumerate() {
         heads.hold(place, bytes);
     }
     for (path, bytes) in &log.witnessed {

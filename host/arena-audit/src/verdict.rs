@@ -180,8 +180,11 @@ pub(crate) fn not_checked(reason: impl Into<String>) -> Verdict {
     Verdict::NotChecked { reason: reason.into() }
 }
 
-/// Every step in the order of an audit: its name, its title, and the steps that it stands on.
-pub(crate) const STEPS: &[(&str, &str, &[&str])] = &[
+/// The steps of an audit in their order: of each its name, its title, and those that it stands on.
+pub(crate) type StepTable = [(&'static str, &'static str, &'static [&'static str])];
+
+/// The steps of a tournament's audit.
+pub(crate) const STEPS: &StepTable = &[
     ("checkpoint", "the head is signed by the expected log and enough witnesses", &[]),
     ("tree", "every entry and every hash on disk gives the signed root", &["checkpoint"]),
     (
@@ -218,8 +221,8 @@ pub(crate) const STEPS: &[(&str, &str, &[&str])] = &[
 pub(crate) const REEXECUTION: &str = "re-execution";
 
 /// Returns the steps that a step stands on.
-pub(crate) fn grounds(id: &str) -> &'static [&'static str] {
-    let step = STEPS.iter().find(|(name, _, _)| *name == id);
+fn grounds(table: &StepTable, id: &str) -> &'static [&'static str] {
+    let step = table.iter().find(|(name, _, _)| *name == id);
     step.map_or(&[], |(_, _, grounds)| grounds)
 }
 
@@ -229,19 +232,30 @@ pub(crate) type Verdicts = std::collections::BTreeMap<&'static str, Verdict>;
 /// Puts the steps in order and takes back what stands on a step that is not verified.
 ///
 /// A step that nothing came to is not checked.
-pub(crate) fn settle(mut verdicts: Verdicts) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::with_capacity(STEPS.len());
-    for &(id, title, grounds) in STEPS {
+pub(crate) fn settle(table: &StepTable, mut verdicts: Verdicts) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::with_capacity(table.len());
+    for &(id, title, _) in table {
         let own = verdicts.remove(id).unwrap_or_else(|| not_checked("it was not come to"));
-        let verdict = stand(own, grounds, &steps);
+        let verdict = stand(table, own, id, &steps);
         steps.push(Step { id, title, verdict });
     }
     steps
 }
 
+/// Enters the verdict of a step that is concluded later. It stands on the other steps: where they
+/// are not verified, this one is not checked.
+pub(crate) fn conclude(table: &StepTable, steps: &mut [Step], id: &'static str, verdict: Verdict) {
+    let Some(place) = steps.iter().position(|step| step.id == id) else {
+        return;
+    };
+    let (earlier, rest) = steps.split_at_mut(place);
+    rest[0].verdict = stand(table, verdict, id, earlier);
+}
+
 /// Returns the verdict of a step that stands on some of the earlier ones.
-pub(crate) fn stand(own: Verdict, grounds: &[&'static str], earlier: &[Step]) -> Verdict {
-    if let Some(failed) = grounds.iter().find_map(|id| failed_under(id, earlier)) {
+fn stand(table: &StepTable, own: Verdict, id: &str, earlier: &[Step]) -> Verdict {
+    let grounds = grounds(table, id);
+    if let Some(failed) = grounds.iter().find_map(|id| failed_under(table, id, earlier)) {
         return not_checked(format!("step `{failed}` failed"));
     }
     let mut standing = earlier.iter().filter(|step| grounds.contains(&step.id));
@@ -255,13 +269,13 @@ pub(crate) fn stand(own: Verdict, grounds: &[&'static str], earlier: &[Step]) ->
 }
 
 /// Returns the failed step because of which a step says nothing: itself or one below it.
-fn failed_under(id: &'static str, steps: &[Step]) -> Option<&'static str> {
+fn failed_under(table: &StepTable, id: &'static str, steps: &[Step]) -> Option<&'static str> {
     let step = steps.iter().find(|step| step.id == id)?;
     match step.verdict {
         Verdict::Failed { .. } => Some(id),
         Verdict::Verified { .. } => None,
         Verdict::NotChecked { .. } => {
-            grounds(id).iter().find_map(|below| failed_under(below, steps))
+            grounds(table, id).iter().find_map(|below| failed_under(table, below, steps))
         }
     }
 }

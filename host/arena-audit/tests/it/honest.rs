@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use arena_audit::{Audit, AuditOptions, Verdict, beacon};
-use arena_core::announcement::{AgentEntry, Announcement};
+use arena_core::announcement::{AgentEntry, Announcement, ModelEntry};
 use arena_core::catalog::{Catalog, draw_scenario, uniform};
-use arena_core::config::{CatalogKind, TournamentConfig};
+use arena_core::config::{CatalogKind, ModelConfig, TournamentConfig};
 use arena_core::draws::{
     BeaconRound, BeaconValue, CommittedDraws, Draws, commit_contribution, commit_secret, master,
 };
@@ -188,9 +188,23 @@ impl Tournament {
         Tournament::play_file(file, Drawn::Publicly)
     }
 
+    /// Plays a tournament file over uniform items. Its models are all of one hash.
+    pub fn play_with_models(config_toml: String, model_sha256: [u8; 32]) -> Tournament {
+        let mut tournament = Tournament::play_file(config_toml, Drawn::Publicly);
+        let model = |given: &ModelConfig| ModelEntry {
+            name: given.name.clone(),
+            context_tokens: 64,
+            sha256: model_sha256,
+            engine: "engine=none".to_owned(),
+        };
+        tournament.announcement.models = tournament.config.models.iter().map(model).collect();
+        tournament.announce();
+        tournament
+    }
+
     fn play_file(config_toml: String, drawn: Drawn) -> Tournament {
         let config = TournamentConfig::parse(&config_toml).expect("the file is sound");
-        let draws = draws(drawn);
+        let draws = config.seed.map_or_else(|| draws(drawn), Draws::PublicSeed);
         let CatalogKind::Uniform { items, low, high } = config.catalog.kind else {
             panic!("test tournaments are over uniform items");
         };

@@ -11,3 +11,4 @@ mod hostile;
 mod receipts;
 mod rescoring;
 mod witnesses;
+mod training;
