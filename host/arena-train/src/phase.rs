@@ -222,6 +222,17 @@ pub fn phases(curve: &[CurveStep], noise: Noise) -> Result<Phases, PhaseError> {
     Ok(Phases { stretches, holds_at_end, opening_low, lift_low })
 }
 
+/// Returns the moving median of a curve over [`WINDOW`] steps, or over all of a shorter one. Steps
+/// without a value leave a window smaller.
+pub fn smooth(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let width = WINDOW.min(values.len());
+    let window = |step: usize| {
+        let start = step.saturating_sub(WINDOW / 2).min(values.len() - width);
+        median(values[start..start + width].iter().copied().flatten())
+    };
+    (0..values.len()).map(window).collect()
+}
+
 /// Returns the first step of a range from which a condition holds [`HOLD`] times in a row.
 fn onset(range: std::ops::Range<usize>, holds: impl Fn(usize) -> bool) -> Option<usize> {
     let end = range.end;
@@ -240,12 +251,8 @@ struct Smoothed {
 
 impl Smoothed {
     fn new(curve: &[CurveStep]) -> Smoothed {
-        let smooth = |pick: fn(&CurveStep) -> Option<f64>| -> Vec<Option<f64>> {
-            let window = |step: usize| {
-                let start = step.saturating_sub(WINDOW / 2).min(curve.len() - WINDOW);
-                median(curve[start..start + WINDOW].iter().filter_map(pick))
-            };
-            (0..curve.len()).map(window).collect()
+        let smooth = |pick: fn(&CurveStep) -> Option<f64>| {
+            smooth(&curve.iter().map(pick).collect::<Vec<_>>())
         };
         let deals: Vec<f64> = smooth(|step| Some(step.deal_rate)).into_iter().flatten().collect();
         let best = deals.iter().scan(0.0_f64, |best, deals| {

@@ -46,7 +46,8 @@ fn the_question_tells_the_match_and_keeps_the_opponents_reserve() {
     let request = question("judge", &record(), Role::Buyer);
     assert_eq!(
         request.messages[1].text,
-        "The candidate is the buyer. The list price is $120.00. The candidate's budget is $100.00.\n\
+        "The candidate is the buyer. The list price is $120.00. \
+         The candidate's budget is $100.00.\n\
          buyer: offer $50.00, says \"I offer 50.\"\n\
          seller: offer $90.00, says \"I offer 90.\"\n\
          buyer: accept, says \"I accept.\"\n\
