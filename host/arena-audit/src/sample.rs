@@ -38,11 +38,6 @@ impl Sample {
         })
     }
 
-    /// Draws `count` different matches out of `match_count`, where every pair has two.
-    pub fn draw(count: u64, match_count: u64, randomness: [u8; 32]) -> Sample {
-        Sample::draw_places(count, match_count, randomness).map_or(Sample::All, Sample::Drawn)
-    }
-
     fn draw_places(count: u64, match_count: u64, randomness: [u8; 32]) -> Option<BTreeSet<u64>> {
         if count >= match_count {
             return None;
@@ -60,14 +55,22 @@ impl Sample {
     }
 
     /// Chooses every match of the leader and of each agent whose interval of the mean reward
-    /// reaches up into the leader's. Without intervals, every match.
+    /// reaches up into the leader's, on its side where candidates take one role only. Without
+    /// intervals, every match.
     pub fn top(report: &Report) -> Sample {
         let played = || report.rows.iter().filter(|row| row.match_count > 0);
-        let Some(floor) = played().next().and_then(|leader| leader.estimates.reward.low) else {
+        let roles = |row: &Row| {
+            let estimates = &row.estimates;
+            [estimates.buyer_reward.value.is_some(), estimates.seller_reward.value.is_some()]
+        };
+        let leader = played().next();
+        let Some((leader, floor)) = leader.and_then(|row| Some((row, row.estimates.reward.low?)))
+        else {
             return Sample::All;
         };
         let reaches = |row: &&Row| row.estimates.reward.high.is_none_or(|high| high >= floor);
-        Sample::Agents(played().filter(reaches).map(|row| row.agent).collect())
+        let rivals = played().filter(|row| roles(row) == roles(leader)).filter(reaches);
+        Sample::Agents(rivals.map(|row| row.agent).collect())
     }
 
     /// Returns whether a match is in the sample.

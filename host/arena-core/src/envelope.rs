@@ -2,7 +2,8 @@
 //!
 //! Layout: `ARNA`, version (u16, big-endian), kind (u16, big-endian), borsh body. Reading
 //! decodes, encodes again and compares, so that a value has exactly one encoding. Kinds below
-//! 256 are entries of the log, the others are bound by one.
+//! 256 are entries of a log, the others are bound by one. Kinds 32 to 34 and 258 are those of a
+//! training run's ledger (`ledger`).
 
 use std::fmt;
 

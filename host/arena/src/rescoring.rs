@@ -27,7 +27,7 @@ use crate::error::{CliError, Complaint};
 use crate::model_files::Named;
 use crate::render::transcript::{count, thousands};
 use crate::rescoring::pass::Pass;
-use crate::{model_files, reading, secrets};
+use crate::{model_files, reading, reexecution, secrets};
 
 /// The step.
 pub const RESCORING: &str = "re-scoring";
@@ -102,10 +102,11 @@ pub fn run(log: &Path, audit: &Audit, args: &AuditArgs) -> Result<Rescored, CliE
     if config.models.is_empty() {
         return Ok(not_checked("no agent was lent a model".to_owned()));
     }
-    let match_count = announcement.pair_count * 2;
+    let schedule = reexecution::schedule(log, announcement, &config)?;
+    let match_count = schedule.match_count();
     let sample = match args.rescore_sample {
         // Nobody who made the log could know which matches these will be.
-        Some(number) => Sample::draw(number.into(), match_count, secrets::random_value()?),
+        Some(number) => Sample::of(&schedule, number.into(), secrets::random_value()?),
         None => Sample::All,
     };
     let mut subjects = subjects(args, announcement, &config)?;

@@ -18,6 +18,17 @@ fn one_sided_tournaments_are_verified_and_their_tables_made_again() {
 }
 
 #[test]
+fn who_may_lead_is_looked_for_among_candidates() {
+    let audit = Tournament::play_one_sided("candidates-buy").write().audit();
+    let report = audit.report.expect("there are tables");
+    let Sample::Agents(chosen) = Sample::top(&report) else {
+        panic!("intervals are known");
+    };
+    assert!(chosen.contains(&report.rows[0].agent));
+    assert!(chosen.iter().all(|agent| agent % 2 == 0), "alpha and gamma buy: {chosen:?}");
+}
+
+#[test]
 fn swapped_seats_are_found() {
     let mut tournament = Tournament::play_one_sided("candidates-buy");
     let place = tournament.match_at(5, 0);
