@@ -133,6 +133,8 @@ mod tests {
     use arena_model::engine::{Engine, EngineOptions, ModelParts};
     use arena_weights::weights::Weights;
 
+    use crate::experiment::Experiment;
+
     const TINY: Shape =
         Shape { layers: 2, width: 32, heads: 2, kv_heads: 1, feed_forward: 48, context_tokens: 64 };
 
@@ -241,6 +243,29 @@ mod tests {
         assert_eq!(hex(first), PINNED, "the bytes are pinned: experiments name a seed");
         let again = initialise(&folder.path().join("a"), &TINY, 1).expect_err("it is there");
         assert!(again.to_string().starts_with("cannot create `"), "{again}");
+    }
+
+    /// Reads an experiment that is shipped, without the lines that say what it is for.
+    fn shipped(name: &str) -> String {
+        let experiments =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tournaments/experiments");
+        let text = fs::read_to_string(experiments.join(name)).expect("it is shipped");
+        Experiment::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        text[text.find("\nname = ").expect("it has a name")..].to_owned()
+    }
+
+    #[test]
+    fn every_control_of_the_shipped_experiment_adds_one_line() {
+        let compact = shipped("compact.toml");
+        let lines: Vec<&str> = compact.lines().collect();
+        for control in ["deaf", "shuffled", "stays", "unpunished"] {
+            let text = shipped(&format!("compact-{control}.toml"));
+            let own: Vec<&str> = text.lines().filter(|line| !lines.contains(line)).collect();
+            let kept = |line: &&str| text.lines().any(|known| known == *line);
+            let changed: Vec<&str> = lines.iter().copied().filter(|line| !kept(line)).collect();
+            assert_eq!(own, [format!("name = \"compact-{control}\""), own[1].to_owned()]);
+            assert_eq!(changed, ["name = \"compact\""], "{control}");
+        }
     }
 
     #[test]
