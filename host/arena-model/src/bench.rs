@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use arena_core::seat::Sampling;
+use arena_core::seat::{SampledToken, Sampling};
 use arena_llm::model::ModelError;
 use arena_llm::request::CallKey;
 
@@ -51,7 +51,23 @@ pub fn measure(engine: &Engine, load: Load, salt: u32) -> Result<Speed, ModelErr
 
 fn run(engine: &Engine, load: Load, salt: u32, output_max: usize) -> Result<Duration, ModelError> {
     let start = Instant::now();
-    let ask = |sequence: usize| {
+    let prompt = |sequence| prompt(engine.token_count(), load.prompt_tokens, sequence, salt);
+    replies(engine, (0..load.sequences).map(prompt).collect(), output_max, salt)?;
+    Ok(start.elapsed())
+}
+
+/// Samples a reply of `output_tokens` to each prompt at temperature 1, all at once and whatever
+/// ends a turn. `salt` keys the draws.
+///
+/// # Errors
+/// As [`measure`].
+pub fn replies(
+    engine: &Engine,
+    prompts: Vec<Vec<u32>>,
+    output_tokens: usize,
+    salt: u32,
+) -> Result<Vec<Vec<SampledToken>>, ModelError> {
+    let ask = |sequence: usize, prompt: Vec<u32>| {
         let call_index = u32::try_from(sequence).unwrap_or(u32::MAX);
         let parameters = Parameters {
             sampling: Sampling { temperature_milli: 1_000, ..Sampling::GREEDY },
@@ -60,16 +76,17 @@ fn run(engine: &Engine, load: Load, salt: u32, output_max: usize) -> Result<Dura
             key: CallKey { seat_seed: u64::from(salt), call_index },
             ignores_end: true,
         };
-        let prompt = prompt(engine.token_count(), load.prompt_tokens, sequence, salt);
-        engine.generate(prompt, output_max, parameters).map(drop)
+        engine.generate(prompt, output_tokens, parameters).map(|reply| reply.output)
     };
     std::thread::scope(|scope| {
         let ask = &ask;
-        let threads: Vec<_> =
-            (0..load.sequences).map(|sequence| scope.spawn(move || ask(sequence))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("asking does not panic"))
-    })?;
-    Ok(start.elapsed())
+        let asking = |(sequence, prompt)| scope.spawn(move || ask(sequence, prompt));
+        let threads: Vec<_> = prompts.into_iter().enumerate().map(asking).collect();
+        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().expect("asking does not panic")
+        };
+        threads.into_iter().map(ended).collect()
+    })
 }
 
 /// Returns tokens from a simple generator (Knuth, MMIX): they need only be different.
