@@ -1,5 +1,5 @@
-//! Recomputes a published tournament from its log, or a training run from its ledger and the logs of
-//! its steps, offline, and says what holds.
+//! Recomputes a published tournament from its log, or a training run from its ledger and the logs
+//! of its steps, offline, and says what holds.
 //!
 //! An audit needs the log's folder and, from another channel, the key of the log or a policy. It
 //! says of each step whether it is verified, failed or not checked, and never says verified over

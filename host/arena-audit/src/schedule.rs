@@ -1,8 +1,8 @@
 //! The order of a log's entries, and that every scheduled match has exactly one record.
 //!
 //! After the announcement and, where the draws need one, the draw entry, each pair has its voids
-//! and then its matches, two or one; the close and the reveal end the log. A record in another place is
-//! a finding, and the next one is expected after it, so that one gap is one finding.
+//! and then its matches, two or one; the close and the reveal end the log. A record in another
+//! place is a finding, and the next one is expected after it, so that one gap is one finding.
 //!
 //! Not here: what was played (`matches`).
 

@@ -1,9 +1,10 @@
 //! Who meets whom, over what and in which order: computed from an index, never listed.
 //!
-//! A pair is one pairing of agents over one item in one repetition, played as two legs with
-//! the roles swapped, or as one leg where candidates take one role only. Pair indices count pairings fastest, then items, then repetitions, so
-//! that any prefix of a log covers all items and agents as evenly as it can. Within one item,
-//! a round robin goes by the circle method: neighbouring pairings are disjoint.
+//! A pair is one pairing of agents over one item in one repetition, played as two legs with the
+//! roles swapped, or as one leg where candidates take one role only. Pair indices count pairings
+//! fastest, then items, then repetitions, so that any prefix of a log covers all items and agents
+//! as evenly as it can. Within one item, a round robin goes by the circle method: neighbouring
+//! pairings are disjoint.
 //!
 //! The schedule of 10^12 pairs takes as much memory and time per look-up as one of ten.
 //!

@@ -292,9 +292,9 @@ fn split_has(split: Split, id: &str) -> bool {
 /// scenario, and so do all repetitions of a group.
 ///
 /// The draws come from the stream `scenario` at the item's index and the group's number, which is
-/// the repetition without `scenario_group`, and only what the file leaves open is drawn, in this order: the budget factor, uniformly in
-/// thousandths; the opener, buyer if `below(2)` is 0; the hidden horizon, one
-/// `below(mean_turns)` after each turn, which ends the match if it is 0.
+/// the repetition without `scenario_group`, and only what the file leaves open is drawn, in this
+/// order: the budget factor, uniformly in thousandths; the opener, buyer if `below(2)` is 0; the
+/// hidden horizon, one `below(mean_turns)` after each turn, which ends the match if it is 0.
 ///
 /// # Panics
 /// If the catalog has no such item, or it needs a budget factor that the file does not give.

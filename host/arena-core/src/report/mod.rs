@@ -48,8 +48,8 @@ pub struct Report {
     /// Mean rewards of rows against columns, both in the order of `rows`; `None` where they
     /// never met.
     pub head_to_head: Vec<Vec<Option<Meeting>>>,
-    /// Every two agents that played, by rank: who is ahead, and whether that is more than luck. Only
-    /// two of one side where candidates take one role only.
+    /// Every two agents that played, by rank: who is ahead, and whether that is more than luck.
+    /// Only two of one side where candidates take one role only.
     pub comparisons: Vec<Comparison>,
     /// Agents that cannot be told apart, best first; one agent may stand in several.
     pub groups: Vec<Group>,
