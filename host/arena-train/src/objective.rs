@@ -19,8 +19,10 @@ use libm::exp;
 use serde::{Deserialize, Serialize};
 
 pub mod statistics;
+mod surrogate;
 
 use statistics::Statistics;
+use surrogate::{Compared, Cut, Graded, Surrogate, clamp, k3};
 
 /// The largest difference of log-probabilities that is exponentiated. Beyond it the ratio stays
 /// as it is there, and the token has no slope from it.
@@ -136,7 +138,8 @@ pub struct Loss {
     pub entropy: f64,
     /// Truncated importance sampling, where the trainer computes other probabilities than the
     /// sampler did: terms of the policy are multiplied by min(exp(b - q), cap), b the trainer's
-    /// log-probability before the step's first update and q the sampler's. At least 1.
+    /// log-probability before the step's first update and q the sampler's; of a sequence with one
+    /// ratio, b - q is summed as ℓ - a is. At least 1.
     pub importance_cap: Option<f64>,
 }
 
@@ -265,16 +268,7 @@ impl Loss {
                 return Err(ObjectiveError::Advantage { sequence, found: target.advantage });
             }
         }
-        let given = |list: &Option<Vec<f32>>| list.clone().unwrap_or_default();
-        let learned = scores.logprobs.iter().chain(&scores.entropies).copied();
-        let known = targets.iter().flat_map(|target| {
-            let sampled = target.sampled.iter().map(|value| *value as f32);
-            sampled.chain(given(&target.before)).chain(given(&target.reference))
-        });
-        match learned.chain(known).find(|value| !value.is_finite()) {
-            Some(found) => Err(ObjectiveError::NotFinite { found }),
-            None => Ok(()),
-        }
+        check_finite(targets, scores)
     }
 
     /// Computes one sequence. Everything is in f64 and in the order of the tokens.
@@ -399,99 +393,25 @@ impl Loss {
     }
 }
 
-/// A token's two differences of log-probabilities.
-struct Compared {
-    /// ℓ - a.
-    log_ratio: f64,
-    /// b - q: trainer and sampler before the first update.
-    log_gap: f64,
-}
-
-/// What a sequence adds to a step.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Graded {
-    /// Its part of the loss.
-    pub loss: f64,
-    /// d loss / d log-probability of each token.
-    pub slopes: Vec<f64>,
-    /// Weight of each token in sums over tokens, normalised.
-    pub norms: Vec<f64>,
-    /// Which tokens were cut off.
-    pub cuts: Vec<Cut>,
-}
-
-impl Graded {
-    fn of_tokens(norms: Vec<f64>, surrogates: impl Iterator<Item = Surrogate>) -> Graded {
-        let mut graded = Graded { loss: 0.0, slopes: Vec::new(), norms, cuts: Vec::new() };
-        for (surrogate, norm) in surrogates.zip(&graded.norms) {
-            graded.loss -= norm * surrogate.value;
-            graded.slopes.push(-norm * surrogate.slope);
-            graded.cuts.push(surrogate.cut);
-        }
-        graded
-    }
-}
-
-/// Whether a ratio was cut, and on which side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// It was not.
-    No,
-    /// It was below 1 - low.
-    Low,
-    /// It was above 1 + high.
-    High,
-}
-
-impl Cut {
-    /// Says where a ratio is cut: for an advantage only on the side where it stops to pay.
-    fn of(clip: Clip, ratio: f64, advantage: Option<f64>) -> Cut {
-        let pays = |sign: f64| advantage.is_none_or(|advantage| advantage * sign > 0.0);
-        if ratio < 1.0 - clip.low && pays(-1.0) {
-            Cut::Low
-        } else if ratio > 1.0 + clip.high && pays(1.0) {
-            Cut::High
-        } else {
-            Cut::No
-        }
-    }
-}
-
-/// What is maximised: its value, how it changes with the log-ratio, and whether it was cut.
-struct Surrogate {
-    value: f64,
-    slope: f64,
-    cut: Cut,
-}
-
-impl Surrogate {
-    /// min(r A, cut(r) A) times the importance.
-    fn new(clip: Clip, advantage: f64, log_ratio: f64, importance: f64) -> Surrogate {
-        let (clamped, is_clamped) = clamp(log_ratio);
-        let ratio = exp(clamped);
-        let cut = Cut::of(clip, ratio, Some(advantage));
-        let value = (ratio * advantage).min(clip.cut(ratio) * advantage) * importance;
-        let is_flat = cut != Cut::No || is_clamped;
-        let slope = if is_flat { 0.0 } else { ratio * advantage * importance };
-        Surrogate { value, slope, cut }
-    }
-}
-
-/// Cuts a log-ratio to what is exponentiated, and says whether it had to.
-fn clamp(log_ratio: f64) -> (f64, bool) {
-    (log_ratio.clamp(-LOG_RATIO_MAX, LOG_RATIO_MAX), log_ratio.abs() > LOG_RATIO_MAX)
-}
-
-/// Returns exp(x) - x - 1, at least 0, and its slope in x, with x clamped.
-pub(crate) fn k3(difference: f64) -> (f64, f64) {
-    let (x, is_clamped) = clamp(difference);
-    let grown = exp(x);
-    (grown - x - 1.0, if is_clamped { 0.0 } else { grown - 1.0 })
-}
-
 /// Returns thousandths as a number, in ones.
 fn weight(milli: u64) -> f64 {
     milli as f64 / 1_000.0
+}
+
+fn check_finite(targets: &[Target], scores: &Scores) -> Result<(), ObjectiveError> {
+    let mut start = 0;
+    for (sequence, target) in targets.iter().enumerate() {
+        let range = start..start + target.sampled.len();
+        start = range.end;
+        let learned = [&scores.logprobs[range.clone()], &scores.entropies[range]];
+        let known = [&target.before, &target.reference].map(|list| list.as_deref().unwrap_or(&[]));
+        let values = learned.into_iter().chain(known).flatten().map(|value| f64::from(*value));
+        let mut all = values.chain(target.sampled.iter().copied());
+        if let Some(found) = all.find(|value| !value.is_finite()) {
+            return Err(ObjectiveError::NotFinite { sequence, found });
+        }
+    }
+    Ok(())
 }
 
 fn same_length(what: &'static str, found: usize, expected: usize) -> Result<(), ObjectiveError> {
@@ -552,10 +472,12 @@ pub enum ObjectiveError {
         /// What it is.
         found: f64,
     },
-    /// A score that is no number.
+    /// A log-probability or an entropy that is no number.
     NotFinite {
+        /// Its number in the batch.
+        sequence: usize,
         /// What it is.
-        found: f32,
+        found: f64,
     },
 }
 
@@ -583,7 +505,9 @@ impl fmt::Display for ObjectiveError {
             ObjectiveError::Advantage { sequence, found } => {
                 write!(f, "the advantage of sequence `{sequence}` is `{found}`")
             }
-            ObjectiveError::NotFinite { found } => write!(f, "a score is `{found}`"),
+            ObjectiveError::NotFinite { sequence, found } => {
+                write!(f, "a score of sequence `{sequence}` is `{found}`")
+            }
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use libm::exp;
 
-use super::{Cut, Graded, LOG_RATIO_MAX, Target, k3};
+use super::surrogate::{Cut, Graded, k3};
+use super::{LOG_RATIO_MAX, Target};
 
 /// Sums over the scored tokens of a step, each token counting once whatever its weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -370,7 +370,7 @@ fn what_does_not_fit_is_refused_with_what_was_found() {
         (|_, t, _| t[1].before = Some(vec![]), "`0` earlier for `1` scored tokens"),
         (|_, t, _| t[1].reference = None, "sequence `1` has no reference to diverge from"),
         (|_, t, _| t[0].advantage = f64::NAN, "the advantage of sequence `0` is `NaN`"),
-        (|_, _, s| s.logprobs[1] = f32::NEG_INFINITY, "a score is `-inf`"),
+        (|_, _, s| s.logprobs[1] = f32::NEG_INFINITY, "a score of sequence `0` is `-inf`"),
         (|n, _, _| n.episodes = 0, "no token to learn from"),
         (
             |_, t, _| t[0].episode_weight_milli = 1_999,
