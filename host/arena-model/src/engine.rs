@@ -412,7 +412,7 @@ fn check_option(
 }
 
 /// Names a model: its manifest's hash, with an adapter the hash of both manifests' hashes.
-fn identity(model: [u8; 32], adapter: Option<&Adapter>) -> [u8; 32] {
+pub fn identity(model: [u8; 32], adapter: Option<&Adapter>) -> [u8; 32] {
     let Some(adapter) = adapter else {
         return model;
     };

@@ -66,23 +66,30 @@ impl RunFolder {
         self.path().join(folder(step)).join(POLICY)
     }
 
-    /// Writes a checkpoint. `write_policy` fills a new folder with the policy.
+    /// Writes a checkpoint. `write_policy` fills a new folder with the policy and returns the hash
+    /// that names it, as this does.
     ///
     /// # Errors
     /// `write_policy` failed, or the disk.
     pub fn write_checkpoint(
         &self,
-        checkpoint: &Checkpoint,
+        step: u32,
+        line: &str,
+        state: &TrainerState,
         parameters: &[Parameter],
-        write_policy: &mut dyn FnMut(&Path) -> Result<(), FolderError>,
-    ) -> Result<(), FolderError> {
-        self.fill_folder(&folder(checkpoint.step), &mut |path| {
+        write_policy: &mut dyn FnMut(&Path) -> Result<[u8; 32], FolderError>,
+    ) -> Result<[u8; 32], FolderError> {
+        let mut policy_sha256 = [0; 32];
+        self.fill_folder(&folder(step), &mut |path| {
             let policy = path.join(POLICY);
             fs::create_dir(&policy).map_err(io_error("create", &policy))?;
-            write_policy(&policy)?;
-            write_state(path, checkpoint, parameters)
+            policy_sha256 = write_policy(&policy)?;
+            let summary =
+                Summary { step, policy_sha256: hex(&policy_sha256), updates: state.moments.step };
+            write_state(path, &summary, line, state, parameters)
         })?;
-        self.link(POLICY, &format!("{}/{POLICY}", folder(checkpoint.step)))
+        self.link(POLICY, &format!("{}/{POLICY}", folder(step)))?;
+        Ok(policy_sha256)
     }
 
     /// Reads the newest checkpoint, if there is one.
@@ -165,10 +172,11 @@ fn folder(step: u32) -> String {
 
 fn write_state(
     path: &Path,
-    checkpoint: &Checkpoint,
+    summary: &Summary,
+    line: &str,
+    state: &TrainerState,
     parameters: &[Parameter],
 ) -> Result<(), FolderError> {
-    let Checkpoint { step, policy_sha256, state, line } = checkpoint;
     let TrainerState { values, moments } = state;
     let mut tensors = Vec::new();
     for (kind, lists) in KINDS.into_iter().zip([values, &moments.first, &moments.second]) {
@@ -179,9 +187,8 @@ fn write_state(
     }
     let file = path.join(STATE);
     write::safetensors(&tensors, &file).map_err(|error| damaged(&file, &error))?;
-    let summary = Summary { step: *step, policy_sha256: hex(policy_sha256), updates: moments.step };
-    let summary = serde_json::to_string(&summary).expect("numbers and text become JSON");
-    for (name, text) in [(SUMMARY, &summary), (LINE, line)] {
+    let summary = serde_json::to_string(summary).expect("numbers and text become JSON");
+    for (name, text) in [(SUMMARY, summary.as_str()), (LINE, line)] {
         let file = path.join(name);
         fs::write(&file, text).map_err(io_error("write", &file))?;
     }

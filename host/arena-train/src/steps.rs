@@ -18,6 +18,7 @@ use arena_core::seed::{Root, Stream};
 use crate::advantage::{AdvantageError, advantages};
 use crate::example::{self, Example, ExampleError, Purpose, Terms};
 use crate::experiment::{Experiment, POLICY};
+use crate::objective::Objective;
 use crate::reward::{Episode, RewardError, RewardMicro};
 use crate::trainer::{Course, Lesson};
 
@@ -186,6 +187,25 @@ impl Experiment {
             }
         }
         Ok(lessons)
+    }
+
+    /// Returns the name of what matches are worth.
+    pub fn reward_name(&self) -> &'static str {
+        self.train.reward.reward().name()
+    }
+
+    /// Returns the name of what is minimised.
+    pub fn objective_name(&self) -> &'static str {
+        match self.train.loss.objective {
+            Objective::Grpo { .. } => "grpo",
+            Objective::Dapo { .. } => "dapo",
+            Objective::DrGrpo { .. } => "dr-grpo",
+            Objective::Gspo { .. } => "gspo",
+            Objective::Rloo { .. } => "rloo",
+            Objective::Cispo { .. } => "cispo",
+            Objective::Reinforce => "reinforce",
+            Objective::CrossEntropy => "cross-entropy",
+        }
     }
 
     /// Returns how a step's lessons are learned from.

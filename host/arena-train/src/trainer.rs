@@ -15,8 +15,8 @@ use arena_model::learner::{Learner, Scores, Sequence, Slopes};
 
 use crate::example::Example;
 use crate::objective::statistics::Statistics;
-use crate::objective::{Loss, Normaliser, ObjectiveError, Target};
-use crate::optimiser::{AdamW, Moments, OptimiserError};
+use crate::objective::{Loss, Normaliser, Objective, ObjectiveError, Target};
+use crate::optimiser::{AdamW, Decay, Moments, OptimiserError, Schedule};
 
 /// One episode to learn from.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,23 @@ pub struct Course {
     pub epochs: u32,
     /// Parts of a pass, each of which makes an update; at least 1.
     pub minibatches: u32,
+}
+
+/// How demonstrations are learned from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Imitation {
+    /// The optimiser.
+    pub adam: AdamW,
+    /// Tokens that are computed together; a longer sequence is computed alone.
+    pub micro_batch_tokens: usize,
+    /// Passes over the demonstrations.
+    pub epochs: u32,
+    /// Demonstrations of one update, at least 1.
+    pub batch: u32,
+    /// The highest learning rate; it falls in a line to 0.
+    pub learning_rate: f64,
+    /// Updates over which it rises to that.
+    pub warm_up: u32,
 }
 
 /// What changes while a policy is trained.
@@ -179,6 +196,49 @@ impl Trainer {
             }
         }
         Ok(report)
+    }
+
+    /// Learns to say what demonstrations say. `tell` is told after each update how many are done, of
+    /// how many, and the mean negative log-probability of its tokens; where it returns false, this
+    /// ends in the middle and returns false.
+    ///
+    /// # Errors
+    /// As [`Trainer::learn`].
+    pub fn imitate(
+        &mut self,
+        lessons: &[Lesson],
+        imitation: &Imitation,
+        stream: &mut Stream,
+        tell: &mut dyn FnMut(u32, u32, f64) -> bool,
+    ) -> Result<bool, TrainError> {
+        let Imitation { adam, micro_batch_tokens, epochs, batch, learning_rate, warm_up } =
+            *imitation;
+        let objective = Objective::CrossEntropy;
+        let loss = Loss { objective, kl: 0.0, entropy: 0.0, importance_cap: None };
+        let course = Course { loss, adam, micro_batch_tokens, epochs: 1, minibatches: 1 };
+        let per_epoch = lessons.len().div_ceil(batch as usize);
+        let update_count = u32::try_from(per_epoch).expect("runs have few matches") * epochs;
+        let schedule = Schedule {
+            peak: learning_rate,
+            warmup_steps: warm_up.min(update_count),
+            decay: Decay::Linear,
+            step_count: update_count,
+            final_share: 0.0,
+        };
+        let mut order: Vec<usize> = (0..lessons.len()).collect();
+        let mut done = 0;
+        for _ in 0..epochs {
+            stream.shuffle(&mut order);
+            for part in order.chunks(batch as usize) {
+                let part: Vec<Lesson> = part.iter().map(|&place| lessons[place].clone()).collect();
+                let report = self.learn(&part, &course, schedule.rate(done), stream)?;
+                done += 1;
+                if !tell(done, update_count, report.statistics.loss()) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Makes one update.

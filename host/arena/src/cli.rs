@@ -5,6 +5,7 @@
 pub mod audit;
 pub mod log;
 pub mod model;
+pub mod train;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cli::audit::AuditArgs;
 use crate::cli::log::{LogCommand, SUBMIT_HELP, SubmitArgs};
 use crate::cli::model::{DeviceArg, ModelCommand};
+use crate::cli::train::TrainCommand;
 
 /// What every help page ends with.
 const EXIT_CODES: &str = "\
@@ -49,6 +51,9 @@ pub enum Command {
     /// Fetch, list, describe, try and measure language models
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Train agents' language models by what they win
+    #[command(subcommand)]
+    Train(TrainCommand),
     /// Look at catalogs of items
     #[command(subcommand)]
     Catalog(CatalogCommand),

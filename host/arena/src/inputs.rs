@@ -88,7 +88,7 @@ impl TournamentFile {
 }
 
 /// Names the file, line and column, so that an editor can open it, and the key.
-fn explain(path: &Path, error: ConfigError) -> Complaint {
+pub fn explain(path: &Path, error: ConfigError) -> Complaint {
     let ConfigError { line, column, key, message, hint } = error;
     let key = if key.is_empty() { key } else { format!("`{key}`: ") };
     let shown = path.display();

@@ -39,6 +39,7 @@ mod secrets;
 mod shell;
 mod store;
 mod submissions;
+mod training;
 mod trust;
 
 use std::process::ExitCode;
@@ -47,7 +48,9 @@ use clap::Parser;
 
 use crate::cli::log::LogCommand;
 use crate::cli::model::ModelCommand;
+use crate::cli::train::TrainCommand;
 use crate::cli::{AgentCommand, CatalogCommand, Cli, Command, TournamentCommand};
+use crate::commands::train::Extent;
 use crate::error::{CliError, EXIT_OK};
 
 fn main() -> ExitCode {
@@ -82,6 +85,7 @@ fn dispatch(command: &Command) -> Result<u8, CliError> {
         Command::Catalog(CatalogCommand::Import(args)) => done(commands::catalog_import::run(args)),
         Command::Catalog(CatalogCommand::Show(args)) => done(commands::catalog_show::run(args)),
         Command::Model(command) => done(model(command)),
+        Command::Train(command) => train(command),
         Command::Audit(args) => commands::audit::run(args),
         Command::Log(command) => done(log(command)),
         Command::Submit(args) => done(commands::submit::run(args)),
@@ -109,6 +113,14 @@ fn model(command: &ModelCommand) -> Result<(), CliError> {
         ModelCommand::Show(args) => commands::model_show::run(args),
         ModelCommand::Chat(args) => commands::model_chat::run(args),
         ModelCommand::Bench(args) => commands::model_bench::run(args),
+    }
+}
+
+fn train(command: &TrainCommand) -> Result<u8, CliError> {
+    match command {
+        TrainCommand::Run(args) => commands::train::run(args, Extent::Whole),
+        TrainCommand::Sft(args) => commands::train::run(args, Extent::WarmStart),
+        TrainCommand::Evaluate(args) => commands::train::evaluate(args),
     }
 }
 

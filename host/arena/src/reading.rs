@@ -131,6 +131,22 @@ pub fn read(log: &Path) -> Result<Reading, CliError> {
     Ok(Reading { path, vkey, announcement, tally, stage, is_torn, examples })
 }
 
+/// Reads every match of a finished log, in its order. All of them are in memory.
+///
+/// # Errors
+/// As [`read`].
+pub fn records(log: &Path) -> Result<Vec<MatchRecord>, CliError> {
+    let (mut walk, _) = Walk::open(log)?;
+    let mut records = Vec::new();
+    while let Some(step) = walk.step()? {
+        if let Step::Pair(legs) = step {
+            records.extend(legs);
+        }
+    }
+    walk.check_root()?;
+    Ok(records)
+}
+
 /// Finds one pair in a log.
 ///
 /// # Errors

@@ -323,7 +323,7 @@ fn check_schedule(raw: &RawTrain, steps: u32) -> Checked<Schedule> {
     let decay = raw.schedule.unwrap_or(Decay::Constant);
     Ok(Schedule {
         peak: real(&raw.learning_rate, 1e-12..=1.0)?,
-        warmup_steps: number_or(&raw.warm_up, 0..=steps, 0)?,
+        warmup_steps: number_or(&raw.warm_up, 0..=STEPS_MAX, 0)?,
         decay,
         step_count: steps,
         final_share: if decay == Decay::Constant { 1.0 } else { 0.0 },

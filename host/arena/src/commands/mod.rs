@@ -25,3 +25,4 @@ pub mod one_match;
 pub mod submit;
 pub mod tournament_run;
 pub mod tournament_show;
+pub mod train;

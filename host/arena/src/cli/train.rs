@@ -1,0 +1,90 @@
+//! `arena train`: the flags of everything around training.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Commands about training.
+#[derive(Debug, Subcommand)]
+pub enum TrainCommand {
+    /// Train the policy of an experiment file, or go on training it
+    #[command(after_help = RUN_HELP)]
+    Run(TrainRunArgs),
+    /// Make the warm start of an experiment alone: learn from a teacher's demonstrations
+    #[command(after_help = SFT_HELP)]
+    Sft(TrainRunArgs),
+    /// Evaluate the newest policy of a run
+    #[command(after_help = EVALUATE_HELP)]
+    Evaluate(TrainEvaluateArgs),
+}
+
+const RUN_HELP: &str = "\
+Each step plays a tournament with the policy, learns from its matches and writes into a signed
+ledger what it learned from; `arena audit RUN` computes every reward again. On the device cpu the
+same experiment gives the same policies, to the bit, on every machine.
+
+Interrupted by Ctrl-C or killed, the same command goes on, and nothing comes out differently.
+The keys of experiment files are described in host/arena-train/EXPERIMENTS.md.
+
+Examples:
+  arena train run tournaments/experiments/compact.toml --out runs/compact-1
+  arena train run tournaments/experiments/compact.toml --out runs/compact-2 --seed 2 --steps 50";
+
+const SFT_HELP: &str = "\
+`arena train run` in the same folder goes on from there.
+
+Examples:
+  arena train sft tournaments/experiments/compact.toml --out runs/compact-1";
+
+const EVALUATE_HELP: &str = "\
+What is there already is not played again.
+
+Examples:
+  arena train evaluate runs/compact-1 --json";
+
+/// `arena train run` and `arena train sft`
+#[derive(Debug, Args)]
+pub struct TrainRunArgs {
+    /// The experiment file (TOML)
+    pub experiment: PathBuf,
+    /// Folder of the run; what it holds is continued
+    #[arg(long, value_name = "RUN")]
+    pub out: PathBuf,
+    /// Seed of every draw, in place of the file's
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Number of steps, in place of the file's
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u32>,
+    /// Matches played at the same time [default: enough to fill the models' slots]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+    /// Threads that compute models [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Folder of an imported catalog, in place of the file's
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    /// Print the newest evaluation as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `arena train evaluate`
+#[derive(Debug, Args)]
+pub struct TrainEvaluateArgs {
+    /// Folder of the run
+    pub run: PathBuf,
+    /// Matches played at the same time [default: enough to fill the models' slots]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+    /// Threads that compute models [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Folder of an imported catalog, in place of the experiment's
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    /// Print the newest evaluation as JSON
+    #[arg(long)]
+    pub json: bool,
+}
