@@ -138,10 +138,7 @@ fn check_tournaments(experiment: &Experiment, text: &str) -> Result<(), ConfigEr
     for occasion in occasions {
         let tournament = experiment.tournament(occasion, [0; 32]);
         let parts = Parts {
-            baselines: match occasion {
-                Occasion::Evaluation { .. } => experiment.baselines.len(),
-                _ => 0,
-            },
+            baselines: experiment.compared(occasion).len(),
             opponents: experiment.met(occasion),
         };
         TournamentConfig::parse(&tournament)
@@ -284,6 +281,10 @@ fn check_train(raw: &RawTrain, opponents: &[AgentConfig]) -> Checked<TrainConfig
         Some(given) => find_opponents(given, opponents)?,
         None => (0..opponents.len()).collect(),
     };
+    if let Some(given) = raw.reward.as_ref().filter(|given| *given.get_ref() == RewardKind::Judge) {
+        let message = "there is no judge to ask in a run".to_owned();
+        return Err(Mistake::at(given.span(), message));
+    }
     let items = number_or(&raw.items, 1..=ITEMS_MAX, 8)?;
     let group_size = number_or(&raw.group_size, 2..=GROUP_SIZE_MAX, 8)?;
     let matches = u64::from(items) * u64::from(group_size) * met.len() as u64;
@@ -298,7 +299,7 @@ fn check_train(raw: &RawTrain, opponents: &[AgentConfig]) -> Checked<TrainConfig
         items,
         group_size,
         opponents: met,
-        reward: raw.reward.unwrap_or(RewardKind::Surplus),
+        reward: raw.reward.as_ref().map_or(RewardKind::Surplus, |given| *given.get_ref()),
         baseline: raw.advantage.unwrap_or(Baseline::GroupMean),
         loss: check_loss(raw)?,
         adam: AdamW {
@@ -398,6 +399,9 @@ fn check_evaluate(
         None => Mode::ALL.to_vec(),
         Some(given) => {
             let named = Mode::ALL.map(|mode| (mode.name(), mode));
+            if given.get_ref().is_empty() {
+                return Err(Mistake::at(given.span(), "no mode".to_owned()));
+            }
             let modes: Checked<BTreeSet<Mode>> =
                 given.get_ref().iter().map(|mode| choose(mode, &named)).collect();
             modes?.into_iter().collect()

@@ -95,7 +95,7 @@ pub(super) struct RawTrain {
     pub(super) items: Given<i128>,
     pub(super) group_size: Given<i128>,
     pub(super) opponents: Given<Vec<Spanned<String>>>,
-    pub(super) reward: Option<RewardKind>,
+    pub(super) reward: Given<RewardKind>,
     pub(super) advantage: Option<Baseline>,
     pub(super) objective: Given<String>,
     pub(super) length: Given<i128>,

@@ -81,10 +81,8 @@ impl Experiment {
             push_table(&mut text, "[[models]]", Some(model));
         }
         push_table(&mut text, "[[agents]]", Some(&self.learner_agent(occasion)));
-        if matches!(occasion, Occasion::Evaluation { step: 0, .. }) {
-            for agent in &self.baselines {
-                push_table(&mut text, "[[agents]]", Some(&agent_table(agent, true)));
-            }
+        for agent in self.compared(occasion) {
+            push_table(&mut text, "[[agents]]", Some(&agent_table(agent, true)));
         }
         for place in self.met(occasion) {
             let agent = agent_table(&self.opponents[place], false);
@@ -108,6 +106,16 @@ impl Experiment {
         met.sort_unstable();
         met.dedup();
         met
+    }
+
+    /// Returns the baselines that play on an occasion: all of them once, in the first mode of the
+    /// first evaluation.
+    pub fn compared(&self, occasion: Occasion) -> &[AgentConfig] {
+        let first = self.evaluate.as_ref().and_then(|evaluate| evaluate.modes.first());
+        match occasion {
+            Occasion::Evaluation { step: 0, mode } if first == Some(&mode) => &self.baselines,
+            _ => &[],
+        }
     }
 
     fn heading(&self, occasion: Occasion, policy: [u8; 32]) -> String {

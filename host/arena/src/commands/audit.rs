@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 
 use crate::advance::Advance;
 use crate::cli::audit::{AuditArgs, AuditCommand, Choice};
-use crate::commands::{audit_diff, audit_receipt};
+use crate::commands::{audit_diff, audit_receipt, audit_run};
 use crate::error::{CliError, Complaint, EXIT_FINDINGS, EXIT_OK};
 use crate::escape::escape;
 use crate::render::audit as render;
 use crate::render::transcript::{count, thousands};
 use crate::replays::{EVERY_MATCH, Extent, FRAUD_SHARE};
 use crate::screen::{self, Paint, Tone};
+use crate::training::auditing;
 use crate::{files, inputs, reexecution, rescoring, shell, trust};
 
 /// The step that is only taken where it is asked for.
@@ -46,6 +47,9 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
         None => {}
     }
     let log = args.log.as_deref().expect("the command line asks for a log");
+    if auditing::is_run(log) {
+        return audit_run::run(args, log);
+    }
     let policy = trust::policy(&args.trust, log)?;
     let held = held(args)?;
     let authors = authors(args)?;

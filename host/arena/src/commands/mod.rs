@@ -6,6 +6,7 @@ pub mod agent_new;
 pub mod audit;
 pub mod audit_diff;
 pub mod audit_receipt;
+pub mod audit_run;
 pub mod catalog_import;
 pub mod catalog_show;
 pub mod log_export;

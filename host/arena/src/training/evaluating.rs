@@ -46,8 +46,9 @@ pub fn rows(
     first: Option<&[Measured]>,
 ) -> Vec<EvaluationRow> {
     let met = experiment.met(Occasion::Evaluation { step, mode });
-    let baselines = if step == 0 { &experiment.baselines[..] } else { &[] };
+    let baselines = experiment.compared(Occasion::Evaluation { step, mode });
     let names = std::iter::once(LEARNER).chain(baselines.iter().map(|agent| &agent.name[..]));
+    let compared_first = experiment.compared(Occasion::Evaluation { step: 0, mode }).len();
     let mut rows = Vec::new();
     for (agent, name) in names.enumerate() {
         for field in &config.fields {
@@ -62,7 +63,7 @@ pub fn rows(
                     .collect(),
             };
             let now = side(1 + baselines.len());
-            let then = side(1 + experiment.baselines.len());
+            let then = side(1 + compared_first);
             let seed = experiment.seed;
             rows.push(EvaluationRow {
                 step,

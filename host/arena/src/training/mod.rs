@@ -8,6 +8,7 @@
 //! (`arena_runner`).
 
 pub mod account;
+pub mod auditing;
 pub mod evaluating;
 pub mod policy;
 pub mod progress;
