@@ -192,8 +192,8 @@ fn step(
         layer.qkv.multiply(context, &normed, &mut qkv);
         lap(0);
         split(&qkv, &mut q, &mut k);
-        rope(&model.table, &mut q, &positions);
-        rope(&model.table, &mut k, &positions);
+        rope(context, &model.table, &mut q, &positions);
+        rope(context, &model.table, &mut k, &positions);
         for (row, qkv) in qkv.chunks_exact(HIDDEN + 2 * KV).enumerate() {
             let position = positions[row] as usize;
             let block = attended[row].blocks[position / BLOCK_TOKENS];
@@ -205,7 +205,7 @@ fn step(
         lap(3);
         layer.o.multiply(context, &out, &mut normed);
         lap(0);
-        add(&mut x, &normed);
+        add(context, &mut x, &normed);
         rms_norm(context, &x, &model.norm, 1e-5, &mut normed);
         lap(4);
         layer.gate_up.multiply(context, &normed, &mut gate_up);
@@ -214,7 +214,7 @@ fn step(
         lap(4);
         layer.down.multiply(context, &gated, &mut out);
         lap(2);
-        add(&mut x, &out);
+        add(context, &mut x, &out);
         lap(4);
     }
     std::hint::black_box(continued(model, context, &x, rows));

@@ -47,11 +47,18 @@ pub(crate) fn swiglu_plainly(gates: &[f32], ups: &[f32], out: &mut [f32]) {
 ///
 /// # Panics
 /// If the lengths differ.
-pub fn add(x: &mut [f32], y: &[f32]) {
+pub fn add(context: &Context, x: &mut [f32], y: &[f32]) {
     assert!(x.len() == y.len(), "{} elements and {}", x.len(), y.len());
-    for (x, y) in x.iter_mut().zip(y) {
-        *x += y;
-    }
+    let parts = row_parts(x.len(), 1);
+    let x = SharedMut::new(x);
+    context.run(parts.len(), &|part| {
+        let part = parts.rows(part);
+        // SAFETY: every element is of one part, and `x` outlives the region.
+        let x = unsafe { x.elements(part.start, part.len()) };
+        for (x, y) in x.iter_mut().zip(&y[part]) {
+            *x += y;
+        }
+    });
 }
 
 #[cfg(test)]

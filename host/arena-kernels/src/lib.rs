@@ -14,6 +14,7 @@ pub mod activation;
 mod attend;
 pub mod attention;
 pub mod choice;
+pub mod columns;
 pub mod context;
 pub mod error;
 pub mod format;

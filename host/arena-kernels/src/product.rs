@@ -1,7 +1,8 @@
 //! Products of floats with free strides, by tiles: what gradients are made of.
 //!
-//! The right side is a panel: 32 columns side by side, zeros behind the last real one. The left
-//! side is read where it lies, along its rows or across them.
+//! The right side is panels: 32 columns side by side each, zeros behind the last real one. The left
+//! side is read where it lies along its rows; across them, a tile's part is packed first, because
+//! it is read once for every panel, and far apart in memory.
 //!
 //! Twin: `multiply_plainly`.
 //!
@@ -12,6 +13,8 @@
 // `r` is a row and `v` a vector in all of a tile's arrays.
 #![allow(clippy::needless_range_loop)]
 
+use std::mem::MaybeUninit;
+
 use crate::attend::PairTile;
 use crate::isa::Isa;
 use crate::multiply::even_runs;
@@ -20,8 +23,10 @@ use crate::simd::{self, Kernel, Simd};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = PANEL_ROWS;
-/// Vectors of a tile.
-const TILE_VECTORS: usize = 2;
+/// Most elements of a chain whose left side is read across its rows.
+pub(crate) const ACROSS_DEPTH_MAX: usize = 256;
+/// Most rows of a tile.
+const ROWS_MAX: usize = 12;
 /// Most lanes of a tile: two vectors of sixteen.
 const TILE_LANES_MAX: usize = 32;
 
@@ -34,18 +39,20 @@ pub(crate) enum Left {
     Columns { start: *const f32, stride: usize },
 }
 
-/// `out[r][lane]` is the chain of `left[r][k] * panel[k][lane]` over ascending `k`, from 0.0 or from
+/// `out[r][lane]` is the chain of `left[r][k] * right[k][lane]` over ascending `k`, from 0.0 or from
 /// what is there. The pointers are good for `rows`, `depth` and `lanes`.
 #[derive(Clone, Copy)]
 pub(crate) struct Product {
     pub left: Left,
-    /// `[depth, 32]`.
-    pub panel: *const f32,
+    /// `[panels, depth, 32]`.
+    pub panels: *const f32,
+    /// From one panel to the next.
+    pub panel_stride: usize,
     pub out: *mut f32,
     pub out_stride: usize,
     pub rows: usize,
     pub depth: usize,
-    /// Columns of the panel that are real, at most 32.
+    /// Columns of all panels that are real.
     pub lanes: usize,
     /// Whether sums begin with 0.0.
     pub begins: bool,
@@ -56,7 +63,12 @@ impl Product {
     ///
     /// # Safety
     /// The pointers are good, and nobody else has these outputs meanwhile.
+    ///
+    /// # Panics
+    /// If it goes across more than [`ACROSS_DEPTH_MAX`] rows.
     pub(crate) unsafe fn run_by(self, isa: Isa) {
+        let is_across = matches!(self.left, Left::Columns { .. });
+        assert!(!is_across || self.depth <= ACROSS_DEPTH_MAX, "{} rows across", self.depth);
         simd::run(isa, self, |product| unsafe { multiply_plainly(product) });
     }
 }
@@ -66,58 +78,75 @@ impl Kernel for Product {
 
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        for lane in (0..self.lanes).step_by(TILE_VECTORS * S::LANES) {
-            for rows in even_runs(self.rows, S::TILE_ROWS_MAX) {
-                let strip = Product {
-                    panel: self.panel.wrapping_add(lane),
-                    out: self.out.wrapping_add(rows.start * self.out_stride + lane),
-                    lanes: (self.lanes - lane).min(TILE_VECTORS * S::LANES),
-                    ..self
-                };
-                match self.left {
-                    Left::Rows { start, stride } => {
-                        let start = start.wrapping_add(rows.start * stride);
-                        S::narrow_pairs(rows.len(), Along { start, stride, strip });
-                    }
-                    Left::Columns { start, stride } => {
-                        let start = start.wrapping_add(rows.start);
-                        S::narrow_pairs(rows.len(), Across { start, stride, strip });
-                    }
+        for rows in even_runs(self.rows, S::TILE_ROWS_MAX) {
+            let out = self.out.wrapping_add(rows.start * self.out_stride);
+            let strips = Product { out, ..self };
+            match self.left {
+                Left::Rows { start, stride } => {
+                    let start = start.wrapping_add(rows.start * stride);
+                    S::narrow_pairs(rows.len(), Along { start, stride, strips });
+                }
+                Left::Columns { start, stride } => {
+                    let start = start.wrapping_add(rows.start);
+                    S::narrow_pairs(rows.len(), Across { start, stride, strips });
                 }
             }
         }
     }
 }
 
-/// A tile whose left side is read along its rows.
+/// Tiles whose left side is read along its rows.
 struct Along {
     start: *const f32,
     stride: usize,
-    strip: Product,
+    strips: Product,
 }
 
 impl PairTile for Along {
     #[inline(always)]
     unsafe fn run<S: Simd, const R: usize, const V: usize>(self) {
-        tile::<S, R, V>(&self.strip, self.start, self.stride, 1);
+        tiles::<S, R, V>(&self.strips, self.start, self.stride, 1);
     }
 }
 
-/// A tile whose left side is read across its rows.
+/// Tiles whose left side is read across its rows.
 struct Across {
     start: *const f32,
     stride: usize,
-    strip: Product,
+    strips: Product,
 }
 
 impl PairTile for Across {
     #[inline(always)]
     unsafe fn run<S: Simd, const R: usize, const V: usize>(self) {
-        tile::<S, R, V>(&self.strip, self.start, 1, self.stride);
+        let mut packed = MaybeUninit::<[f32; ACROSS_DEPTH_MAX * ROWS_MAX]>::uninit();
+        let packed = packed.as_mut_ptr().cast::<f32>();
+        for k in 0..self.strips.depth {
+            let from = self.start.wrapping_add(k * self.stride).cast::<[f32; R]>();
+            packed.wrapping_add(k * R).cast::<[f32; R]>().write(from.read());
+        }
+        tiles::<S, R, V>(&self.strips, packed, 1, R);
     }
 }
 
-/// `R` rows by `V` vectors; the left side's element `k` of row `r` is `left[r * row + k * step]`.
+/// `R` rows by all columns; the left side's element `k` of row `r` is `left[r * row + k * step]`.
+#[inline(always)]
+unsafe fn tiles<S: Simd, const R: usize, const V: usize>(
+    strips: &Product,
+    left: *const f32,
+    row: usize,
+    step: usize,
+) {
+    let width = V * S::LANES;
+    for lane in (0..strips.lanes).step_by(width) {
+        let panel = strips.panels.wrapping_add(lane / PANEL * strips.panel_stride + lane % PANEL);
+        let out = strips.out.wrapping_add(lane);
+        let lanes = (strips.lanes - lane).min(width);
+        tile::<S, R, V>(&Product { panels: panel, out, lanes, ..*strips }, left, row, step);
+    }
+}
+
+/// `R` rows by `V` vectors.
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize, const V: usize>(
     strip: &Product,
@@ -129,7 +158,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
     if !strip.begins {
         load::<S, R, V>(strip, &mut sums);
     }
-    let mut panel = strip.panel;
+    let mut panel = strip.panels;
     for _ in 0..strip.depth {
         let mut right = [S::splat(0.0); V];
         for v in 0..V {
@@ -196,22 +225,32 @@ unsafe fn multiply_plainly(product: Product) {
             let mut sum = if product.begins { 0.0 } else { *out };
             for k in 0..product.depth {
                 let left = *start.wrapping_add(r * row + k * step);
-                sum = left.mul_add(*product.panel.wrapping_add(k * PANEL + lane), sum);
+                let panel = product.panels.wrapping_add(lane / PANEL * product.panel_stride);
+                sum = left.mul_add(*panel.wrapping_add(k * PANEL + lane % PANEL), sum);
             }
             *out = sum;
         }
     }
 }
 
-/// Copies `depth` rows of at most 32 columns into a panel: row `k` begins at `k * stride`.
-pub(crate) fn pack(from: &[f32], stride: usize, lanes: usize, panel: &mut [f32]) {
-    for (k, to) in panel.chunks_exact_mut(PANEL).enumerate() {
-        let from = &from[k * stride..][..lanes];
-        if lanes == PANEL {
-            to.copy_from_slice(from);
-        } else {
-            to[..lanes].copy_from_slice(from);
-            to[lanes..].fill(0.0);
+/// Packs `rows` rows of `width` elements each: `[width / 32, rows, 32]`.
+pub(crate) fn pack<'a>(
+    rows: usize,
+    width: usize,
+    row: impl Fn(usize) -> &'a [f32],
+    to: &mut [f32],
+) {
+    let panels = to[..width.div_ceil(PANEL) * rows * PANEL].chunks_exact_mut(rows * PANEL);
+    for (panel, to) in panels.enumerate() {
+        let lanes = (width - panel * PANEL).min(PANEL);
+        for (k, to) in to.chunks_exact_mut(PANEL).enumerate() {
+            let from = &row(k)[panel * PANEL..][..lanes];
+            if lanes == PANEL {
+                to.copy_from_slice(from);
+            } else {
+                to[..lanes].copy_from_slice(from);
+                to[lanes..].fill(0.0);
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Prints how fast a model is trained, and how much memory that takes.
 //!
-//! `learner MODEL [--threads N] [--sequences N] [--tokens N] [--scored N] [--rank N]
+//! `learner MODEL [--threads N] [--sequences N] [--tokens N] [--scored N] [--group N] [--rank N]
 //! [--recompute] [--runs N]`
+//!
+//! Of each sequence the last `--scored` tokens are scored; the rest are the same in each group of
+//! `--group` sequences, as in samples of one prompt.
 //!
 //! `MODEL` is a file or a folder, of which an adapter is trained, or `compact`: a random model of
 //! four layers of 128 with 512 tokens, of which everything is. The best of several runs counts.
@@ -27,6 +30,7 @@ struct Load {
     sequences: usize,
     tokens: u32,
     scored: u32,
+    group: usize,
     rank: usize,
     recompute: bool,
     runs: usize,
@@ -41,6 +45,7 @@ fn arguments() -> Result<Load, Box<dyn Error>> {
         sequences: if is_compact { 64 } else { 8 },
         tokens: if is_compact { 128 } else { 256 },
         scored: 64,
+        group: 1,
         rank: 16,
         recompute: false,
         runs: 3,
@@ -57,6 +62,7 @@ fn arguments() -> Result<Load, Box<dyn Error>> {
             "--sequences" => load.sequences = value.parse()?,
             "--tokens" => load.tokens = value.parse()?,
             "--scored" => load.scored = value.parse()?,
+            "--group" => load.group = value.parse()?,
             "--rank" => load.rank = value.parse()?,
             "--runs" => load.runs = value.parse()?,
             _ => return Err(format!("there is no option `{name}`").into()),
@@ -83,13 +89,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::remove_dir_all(&folder)?;
     }
     let mut draws = Stream::derive(Root::Seed(2), "tokens", &[]);
-    let sequence = |_| Sequence {
-        tokens: (0..load.tokens).map(|_| draws.below(token_count) as u32).collect(),
-        scored: (load.tokens - load.scored..load.tokens).collect(),
-        temperature: 1.0,
-        experts: None,
-    };
-    let batch: Vec<Sequence> = (0..load.sequences).map(sequence).collect();
+    let mut drawn =
+        |count: u32| -> Vec<u32> { (0..count).map(|_| draws.below(token_count) as u32).collect() };
+    let mut batch = Vec::new();
+    while batch.len() < load.sequences {
+        let prompt = drawn(load.tokens - load.scored);
+        for _ in 0..load.group.min(load.sequences - batch.len()) {
+            let tokens = [prompt.clone(), drawn(load.scored)].concat();
+            let scored = (load.tokens - load.scored..load.tokens).collect();
+            batch.push(Sequence { tokens, scored, temperature: 1.0, experts: None });
+        }
+    }
     measure(&load, &mut learner, &batch)?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Gradients of causal attention over whole sequences.
 //!
 //! Probabilities are computed anew, for some rows at a time, so nothing grows with the square of a
-//! context. One thread does one key head of one sequence, so sums over rows and heads have the
-//! order of one loop.
+//! context. One thread does one key head of one span, so sums over rows and heads have the order of
+//! one loop; what several spans make of rows that they share is added up afterwards, span by span.
 //!
 //! Not here: attention itself (`attention`).
 
@@ -12,6 +12,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use crate::activation::add;
 use crate::attention::AttentionShape;
 use crate::context::Context;
 use crate::isa::Isa;
@@ -24,8 +25,21 @@ use crate::simd::{self, Kernel, Simd};
 /// Rows of one head whose probabilities are there at once.
 const BLOCK_ROWS: usize = 48;
 
+/// Gradients of keys and of values of shared rows, span by span.
+type SharedGradients = (Vec<f32>, Vec<f32>);
+
 thread_local! {
+    static SHARED: RefCell<SharedGradients> = const { RefCell::new((vec![], vec![])) };
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
+}
+
+/// Rows that follow each other in a sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The rows before them, of which others may be the continuation, too; often none.
+    pub shared: Range<usize>,
+    /// The rows, each of which sees those that are shared, and those of the span up to itself.
+    pub rows: Range<usize>,
 }
 
 /// What attention was computed from, and gave. Shapes: `q`, `out` and `dout` are
@@ -34,8 +48,8 @@ thread_local! {
 pub struct Attended<'a> {
     /// Heads.
     pub shape: AttentionShape,
-    /// The rows of each sequence, from its first token on.
-    pub sequences: &'a [Range<usize>],
+    /// The rows of each sequence, or of a part of it.
+    pub spans: &'a [Span],
     /// Queries.
     pub q: &'a [f32],
     /// Keys.
@@ -63,37 +77,68 @@ pub struct AttentionGradients<'a> {
 /// up to its own. With `p` the probabilities, `dp[t] = dout * v[t]` and `D = dout * out`:
 /// `ds[t] = p[t] (dp[t] - D) / sqrt(head_dim)`, `dq` is the chain of `ds[t] * k[t]` over ascending
 /// `t`; `dk[t]` and `dv[t]` are chains of `ds[t] * q` and `p[t] * dout` over the query heads of
-/// their key head, and ascending rows in each. Rows of no sequence are left as they are.
+/// their key head, and ascending rows in each. What later spans make of shared rows is added to
+/// what these make of themselves, by ascending span. Rows of no span are left as they are.
 ///
 /// Source: derived from Vaswani et al. 2017, equation 1; `D` as in Dao et al. 2022, appendix B.2.
 ///
 /// # Panics
-/// If a length does not fit, or sequences overlap.
+/// If a length does not fit, spans overlap, or share rows that are not before them.
 pub fn attention_gradient(context: &Context, of: &Attended, gradients: AttentionGradients<'_>) {
-    let AttentionShape { heads, kv_heads, head_dim } = of.shape;
-    assert!(head_dim > 0 && kv_heads > 0 && heads.is_multiple_of(kv_heads), "{:?}", of.shape);
-    let rows = of.q.len() / (heads * head_dim);
-    let widths = [heads * head_dim, kv_heads * head_dim];
-    let lens = [of.q.len(), of.out.len(), of.dout.len(), gradients.q.len()];
-    assert!(lens.iter().all(|len| *len == rows * widths[0]), "{lens:?} of {rows} rows");
-    let lens = [of.keys.len(), of.values.len(), gradients.keys.len(), gradients.values.len()];
-    assert!(lens.iter().all(|len| *len == rows * widths[1]), "{lens:?} of {rows} rows");
-    let mut last = 0;
-    for sequence in of.sequences {
-        let sound = last <= sequence.start && sequence.start < sequence.end && sequence.end <= rows;
-        assert!(sound, "sequence {sequence:?} of {rows} rows, after {last}");
-        last = sequence.end;
-    }
-    let (dq, dk) = (SharedMut::new(gradients.q), SharedMut::new(gradients.keys));
-    let dv = SharedMut::new(gradients.values);
-    context.run(of.sequences.len() * kv_heads, &|part| {
-        let rows = of.sequences[part / kv_heads].clone();
-        let (kv_head, isa) = (part % kv_heads, context.isa());
-        SCRATCH.with_borrow_mut(|scratch| {
-            // SAFETY: sequences do not overlap, and a part is one key head of one of them.
-            unsafe { Part { of, isa, rows, kv_head, dq, dk, dv }.compute(scratch) };
+    of.check(&gradients);
+    let AttentionShape { kv_heads, head_dim, .. } = of.shape;
+    let width = kv_heads * head_dim;
+    let firsts: Vec<usize> = of
+        .spans
+        .iter()
+        .scan(0, |next, span| Some(std::mem::replace(next, *next + span.shared.len())))
+        .collect();
+    let count: usize = of.spans.iter().map(|span| span.shared.len()).sum();
+    let AttentionGradients { q, keys, values } = gradients;
+    SHARED.with_borrow_mut(|(shared_keys, shared_values)| {
+        shared_keys.resize(count * width, 0.0);
+        shared_values.resize(count * width, 0.0);
+        let dq = SharedMut::new(q);
+        let (dk, dv) = (SharedMut::new(keys), SharedMut::new(values));
+        let (shared_dk, shared_dv) = (SharedMut::new(shared_keys), SharedMut::new(shared_values));
+        context.run(of.spans.len() * kv_heads, &|part| {
+            let (span, kv_head) = (&of.spans[part / kv_heads], part % kv_heads);
+            let first_shared = firsts[part / kv_heads];
+            let isa = context.isa();
+            let part =
+                Part { of, isa, span, kv_head, first_shared, dq, dk, dv, shared_dk, shared_dv };
+            // SAFETY: spans do not overlap, and a part is one key head of one of them.
+            SCRATCH.with_borrow_mut(|scratch| unsafe { part.compute(scratch) });
         });
+        for (span, first) in of.spans.iter().zip(firsts) {
+            let to = span.shared.start * width..span.shared.end * width;
+            let from = first * width..(first + span.shared.len()) * width;
+            add(context, &mut keys[to.clone()], &shared_keys[from.clone()]);
+            add(context, &mut values[to], &shared_values[from]);
+        }
     });
+}
+
+impl Attended<'_> {
+    fn check(&self, gradients: &AttentionGradients<'_>) {
+        let AttentionShape { heads, kv_heads, head_dim } = self.shape;
+        assert!(head_dim > 0 && kv_heads > 0 && heads.is_multiple_of(kv_heads), "{:?}", self.shape);
+        let rows = self.q.len() / (heads * head_dim);
+        let widths = [heads * head_dim, kv_heads * head_dim];
+        let lens = [self.q.len(), self.out.len(), self.dout.len(), gradients.q.len()];
+        assert!(lens.iter().all(|len| *len == rows * widths[0]), "{lens:?} of {rows} rows");
+        let lens =
+            [self.keys.len(), self.values.len(), gradients.keys.len(), gradients.values.len()];
+        assert!(lens.iter().all(|len| *len == rows * widths[1]), "{lens:?} of {rows} rows");
+        let mut last = 0;
+        for Span { shared, rows: own } in self.spans {
+            let sound = last <= own.start && own.start < own.end && own.end <= rows;
+            assert!(sound, "span {own:?} of {rows} rows, after {last}");
+            let sound = shared.start <= shared.end && shared.end <= own.start;
+            assert!(sound, "span {own:?} shares {shared:?}");
+            last = own.end;
+        }
+    }
 }
 
 /// Buffers of one part, kept from one to the next. Panels are of 32 columns.
@@ -111,38 +156,46 @@ struct Scratch {
     ds: Vec<f32>,
 }
 
-/// One key head of one sequence.
+/// One key head of one span. Tokens are those of the span's sequence: shared ones, then its own.
 struct Part<'a> {
     of: &'a Attended<'a>,
     isa: Isa,
-    rows: Range<usize>,
+    span: &'a Span,
     kv_head: usize,
+    /// Where its gradients of shared rows begin among those of all.
+    first_shared: usize,
     dq: SharedMut,
     dk: SharedMut,
     dv: SharedMut,
+    shared_dk: SharedMut,
+    shared_dv: SharedMut,
 }
 
 impl Part<'_> {
     unsafe fn compute(&self, scratch: &mut Scratch) {
         let AttentionShape { heads, kv_heads, head_dim } = self.of.shape;
-        let (count, width) = (self.rows.len(), kv_heads * head_dim);
-        let first = self.rows.start * width + self.kv_head * head_dim;
-        pack_all(&self.of.keys[first..], width, count, head_dim, &mut scratch.keys);
-        across(&self.of.keys[first..], width, count, head_dim, &mut scratch.keys_across);
-        across(&self.of.values[first..], width, count, head_dim, &mut scratch.values_across);
-        for row in 0..count {
-            self.dk.elements(first + row * width, head_dim).fill(0.0);
-            self.dv.elements(first + row * width, head_dim).fill(0.0);
+        let (width, tokens) = (kv_heads * head_dim, self.tokens());
+        let keys = |token| &self.of.keys[self.row_of(token) * width + self.kv_head * head_dim..];
+        let values =
+            |token| &self.of.values[self.row_of(token) * width + self.kv_head * head_dim..];
+        pack_all(tokens, head_dim, keys, &mut scratch.keys);
+        across(tokens, head_dim, keys, &mut scratch.keys_across);
+        across(tokens, head_dim, values, &mut scratch.values_across);
+        for out in [self.dk, self.dv] {
+            self.clear(out, self.span.rows.clone());
         }
-        let padded = count.next_multiple_of(PANEL);
+        for out in [self.shared_dk, self.shared_dv] {
+            self.clear(out, self.first_shared..self.first_shared + self.span.shared.len());
+        }
+        let padded = tokens.next_multiple_of(PANEL);
         scratch.p.resize(BLOCK_ROWS * padded, 0.0);
         scratch.ds.resize(BLOCK_ROWS * padded, 0.0);
-        let group = heads / kv_heads;
+        let (group, count) = (heads / kv_heads, self.span.rows.len());
         for head in self.kv_head * group..(self.kv_head + 1) * group {
-            let first = (self.rows.start * heads + head) * head_dim;
-            let width = heads * head_dim;
-            pack_all(&self.of.q[first..], width, count, head_dim, &mut scratch.q);
-            pack_all(&self.of.dout[first..], width, count, head_dim, &mut scratch.dout);
+            let q = |row| &self.of.q[self.at(head, row)..];
+            let dout = |row| &self.of.dout[self.at(head, row)..];
+            pack_all(count, head_dim, q, &mut scratch.q);
+            pack_all(count, head_dim, dout, &mut scratch.dout);
             for start in (0..count).step_by(BLOCK_ROWS) {
                 let rows = start..(start + BLOCK_ROWS).min(count);
                 self.scores(head, rows.clone(), scratch);
@@ -152,16 +205,42 @@ impl Part<'_> {
         }
     }
 
+    /// Returns how many tokens there are.
+    fn tokens(&self) -> usize {
+        self.span.shared.len() + self.span.rows.len()
+    }
+
+    /// Returns how many tokens a row sees: `row` counts from the span's first.
+    fn seen(&self, row: usize) -> usize {
+        self.span.shared.len() + row + 1
+    }
+
+    /// Returns the row of a token.
+    fn row_of(&self, token: usize) -> usize {
+        match token.checked_sub(self.span.shared.len()) {
+            Some(own) => self.span.rows.start + own,
+            None => self.span.shared.start + token,
+        }
+    }
+
+    /// Makes this head's gradients of some rows zero.
+    unsafe fn clear(&self, out: SharedMut, rows: Range<usize>) {
+        let AttentionShape { kv_heads, head_dim, .. } = self.of.shape;
+        for row in rows {
+            out.elements((row * kv_heads + self.kv_head) * head_dim, head_dim).fill(0.0);
+        }
+    }
+
     /// Returns where a row of a head's queries, or outputs, begins.
     fn at(&self, head: usize, row: usize) -> usize {
         let AttentionShape { heads, head_dim, .. } = self.of.shape;
-        ((self.rows.start + row) * heads + head) * head_dim
+        ((self.span.rows.start + row) * heads + head) * head_dim
     }
 
     /// Computes products of queries and keys, and of output gradients and values.
     unsafe fn scores(&self, head: usize, rows: Range<usize>, scratch: &mut Scratch) {
         let AttentionShape { heads, head_dim, .. } = self.of.shape;
-        let padded = self.rows.len().next_multiple_of(PANEL);
+        let padded = self.tokens().next_multiple_of(PANEL);
         let at = self.at(head, rows.start);
         let sides = [
             (self.of.q, &scratch.keys_across, &mut scratch.p),
@@ -169,19 +248,18 @@ impl Part<'_> {
         ];
         for (left, panels, out) in sides {
             let start = left[at..].as_ptr();
-            for panel in 0..rows.end.div_ceil(PANEL) {
-                let product = Product {
-                    left: Left::Rows { start, stride: heads * head_dim },
-                    panel: panels[panel * head_dim * PANEL..].as_ptr(),
-                    out: out[panel * PANEL..].as_mut_ptr(),
-                    out_stride: padded,
-                    rows: rows.len(),
-                    depth: head_dim,
-                    lanes: PANEL,
-                    begins: true,
-                };
-                product.run_by(self.isa);
-            }
+            let product = Product {
+                left: Left::Rows { start, stride: heads * head_dim },
+                panels: panels.as_ptr(),
+                panel_stride: head_dim * PANEL,
+                out: out.as_mut_ptr(),
+                out_stride: padded,
+                rows: rows.len(),
+                depth: head_dim,
+                lanes: self.seen(rows.end - 1).next_multiple_of(PANEL),
+                begins: true,
+            };
+            product.run_by(self.isa);
         }
     }
 
@@ -189,10 +267,11 @@ impl Part<'_> {
     fn soften(&self, head: usize, rows: Range<usize>, scratch: &mut Scratch) {
         let head_dim = self.of.shape.head_dim;
         let scale = 1.0 / (head_dim as f32).sqrt();
-        let padded = self.rows.len().next_multiple_of(PANEL);
+        let padded = self.tokens().next_multiple_of(PANEL);
         let scores = scratch.p.chunks_exact_mut(padded).zip(scratch.ds.chunks_exact_mut(padded));
-        for ((p, ds), row) in scores.zip(rows.clone()) {
-            let (p, unseen) = p[..rows.end.next_multiple_of(PANEL)].split_at_mut(row + 1);
+        let lanes = self.seen(rows.end - 1).next_multiple_of(PANEL);
+        for ((p, ds), row) in scores.zip(rows) {
+            let (p, unseen) = p[..lanes].split_at_mut(self.seen(row));
             unseen.fill(0.0);
             p.iter_mut().for_each(|p| *p *= scale);
             let max = maximum_by(self.isa, p);
@@ -201,7 +280,7 @@ impl Part<'_> {
             let at = self.at(head, row);
             let (out, dout) = (&self.of.out[at..][..head_dim], &self.of.dout[at..][..head_dim]);
             let mean = simd::run(self.isa, Dot(out, dout), |d| dot_from([0.0; PARTIALS], d.0, d.1));
-            let (ds, unseen) = ds[..rows.end.next_multiple_of(PANEL)].split_at_mut(row + 1);
+            let (ds, unseen) = ds[..lanes].split_at_mut(self.seen(row));
             unseen.fill(0.0);
             simd::run(self.isa, ScoreGradient { p, ds, mean, scale }, plain_scores);
         }
@@ -210,63 +289,64 @@ impl Part<'_> {
     /// Writes the gradients of the rows' queries, and adds to those of keys and values.
     unsafe fn add(&self, head: usize, rows: Range<usize>, scratch: &Scratch) {
         let AttentionShape { heads, kv_heads, head_dim } = self.of.shape;
-        let count = self.rows.len();
-        let padded = count.next_multiple_of(PANEL);
-        let width = kv_heads * head_dim;
-        let first = self.rows.start * width + self.kv_head * head_dim;
-        for panel in 0..head_dim.div_ceil(PANEL) {
-            let lane = panel * PANEL;
-            let lanes = (head_dim - lane).min(PANEL);
-            let queries = Product {
-                left: Left::Rows { start: scratch.ds.as_ptr(), stride: padded },
-                panel: scratch.keys[panel * count * PANEL..].as_ptr(),
-                out: self.dq.at(self.at(head, rows.start) + lane),
-                out_stride: heads * head_dim,
-                rows: rows.len(),
-                depth: rows.end,
-                lanes,
-                begins: true,
+        let padded = self.tokens().next_multiple_of(PANEL);
+        let queries = Product {
+            left: Left::Rows { start: scratch.ds.as_ptr(), stride: padded },
+            panels: scratch.keys.as_ptr(),
+            panel_stride: self.tokens() * PANEL,
+            out: self.dq.at(self.at(head, rows.start)),
+            out_stride: heads * head_dim,
+            rows: rows.len(),
+            depth: self.seen(rows.end - 1),
+            lanes: head_dim,
+            begins: true,
+        };
+        queries.run_by(self.isa);
+        let shared = self.span.shared.len();
+        let place = |row: usize| (row * kv_heads + self.kv_head) * head_dim;
+        let sides = [
+            (&scratch.ds, &scratch.q, self.dk, self.shared_dk),
+            (&scratch.p, &scratch.dout, self.dv, self.shared_dv),
+        ];
+        for (left, right, own_out, shared_out) in sides {
+            let own = Product {
+                left: Left::Columns { start: left[shared..].as_ptr(), stride: padded },
+                panels: right[rows.start * PANEL..].as_ptr(),
+                panel_stride: self.span.rows.len() * PANEL,
+                out: own_out.at(place(self.span.rows.start)),
+                out_stride: kv_heads * head_dim,
+                rows: rows.end,
+                depth: rows.len(),
+                lanes: head_dim,
+                begins: false,
             };
-            queries.run_by(self.isa);
-            let sides = [(&scratch.ds, &scratch.q, self.dk), (&scratch.p, &scratch.dout, self.dv)];
-            for (left, right, out) in sides {
-                let product = Product {
-                    left: Left::Columns { start: left.as_ptr(), stride: padded },
-                    panel: right[(panel * count + rows.start) * PANEL..].as_ptr(),
-                    out: out.at(first + lane),
-                    out_stride: width,
-                    rows: rows.end,
-                    depth: rows.len(),
-                    lanes,
-                    begins: false,
-                };
-                product.run_by(self.isa);
+            own.run_by(self.isa);
+            if shared > 0 {
+                let left = Left::Columns { start: left.as_ptr(), stride: padded };
+                let out = shared_out.at(place(self.first_shared));
+                Product { left, out, rows: shared, ..own }.run_by(self.isa);
             }
         }
     }
 }
 
-/// Packs rows of `width` elements: `[width / 32, rows, 32]`.
-fn pack_all(from: &[f32], stride: usize, rows: usize, width: usize, to: &mut Vec<f32>) {
+/// Packs rows of `width` elements into panels.
+fn pack_all<'a>(rows: usize, width: usize, row: impl Fn(usize) -> &'a [f32], to: &mut Vec<f32>) {
     to.resize(width.div_ceil(PANEL) * rows * PANEL, 0.0);
-    for (panel, to) in to.chunks_exact_mut(rows * PANEL).enumerate() {
-        let lanes = (width - panel * PANEL).min(PANEL);
-        pack(&from[panel * PANEL..], stride, lanes, to);
-    }
+    pack(rows, width, row, to);
 }
 
 /// Packs the transpose of rows of `width` elements: `[rows / 32, width, 32]`.
-fn across(from: &[f32], stride: usize, rows: usize, width: usize, to: &mut Vec<f32>) {
+fn across<'a>(rows: usize, width: usize, row: impl Fn(usize) -> &'a [f32], to: &mut Vec<f32>) {
     to.resize(rows.div_ceil(PANEL) * width * PANEL, 0.0);
     for (panel, to) in to.chunks_exact_mut(width * PANEL).enumerate() {
         for lane in 0..PANEL {
-            let row = panel * PANEL + lane;
-            if row >= rows {
+            let index = panel * PANEL + lane;
+            if index >= rows {
                 to.chunks_exact_mut(PANEL).for_each(|to| to[lane] = 0.0);
                 continue;
             }
-            let from = &from[row * stride..][..width];
-            for (to, from) in to.chunks_exact_mut(PANEL).zip(from) {
+            for (to, from) in to.chunks_exact_mut(PANEL).zip(row(index)) {
                 to[lane] = *from;
             }
         }
@@ -344,17 +424,11 @@ mod tests {
     }
 
     /// Attention by its definition, in f64.
-    fn attend(
-        shape: AttentionShape,
-        sequences: &[Range<usize>],
-        q: &[f64],
-        k: &[f64],
-        v: &[f64],
-    ) -> Vec<f64> {
+    fn attend(shape: AttentionShape, spans: &[Span], q: &[f64], k: &[f64], v: &[f64]) -> Vec<f64> {
         let AttentionShape { heads, kv_heads, head_dim } = shape;
         let mut out = vec![0.0; q.len()];
-        for rows in sequences {
-            for row in rows.clone() {
+        for span in spans {
+            for row in span.rows.clone() {
                 for head in 0..heads {
                     let kv = head / (heads / kv_heads);
                     let q = &q[(row * heads + head) * head_dim..][..head_dim];
@@ -363,10 +437,11 @@ mod tests {
                         let dot: f64 = (0..head_dim).map(|d| q[d] * of(k, t, d)).sum();
                         (dot / (head_dim as f64).sqrt()).exp()
                     };
-                    let scores: Vec<f64> = (rows.start..=row).map(score).collect();
+                    let seen = || span.shared.clone().chain(span.rows.start..row + 1);
+                    let scores: Vec<f64> = seen().map(score).collect();
                     let sum: f64 = scores.iter().sum();
                     for d in 0..head_dim {
-                        let weighted = scores.iter().zip(rows.start..);
+                        let weighted = scores.iter().zip(seen());
                         out[(row * heads + head) * head_dim + d] =
                             weighted.map(|(p, t)| p / sum * of(v, t, d)).sum();
                     }
@@ -378,19 +453,19 @@ mod tests {
 
     type Three = (Vec<f32>, Vec<f32>, Vec<f32>);
 
-    fn check(shape: AttentionShape, sequences: &[Range<usize>], step: usize) {
-        let rows = sequences.last().expect("some").end;
+    fn check(shape: AttentionShape, spans: &[Span], step: usize) {
+        let rows = spans.last().expect("some").rows.end;
         let width = shape.heads * shape.head_dim;
         let kv_width = shape.kv_heads * shape.head_dim;
         let (q, dout) = (numbers(rows * width, 1), numbers(rows * width, 2));
         let (k, v) = (numbers(rows * kv_width, 3), numbers(rows * kv_width, 4));
-        let out = attend(shape, sequences, &q, &k, &v);
+        let out = attend(shape, spans, &q, &k, &v);
         let compute = |threads, isa| -> Three {
             let threads = NonZeroUsize::new(threads).expect("not zero");
             let context = Context::new(threads, isa).expect("available");
             let (q, keys, values) = (&floats(&q)[..], &floats(&k)[..], &floats(&v)[..]);
             let (out, dout) = (&floats(&out)[..], &floats(&dout)[..]);
-            let of = Attended { shape, sequences, q, keys, values, out, dout };
+            let of = Attended { shape, spans, q, keys, values, out, dout };
             let mut all = (vec![9.0; q.len()], vec![9.0; keys.len()], vec![9.0; values.len()]);
             let gradients =
                 AttentionGradients { q: &mut all.0, keys: &mut all.1, values: &mut all.2 };
@@ -403,7 +478,7 @@ mod tests {
             assert!(compute(3, isa) == found, "{} on 3 threads", isa.name());
         }
         let loss = |q: &[f64], k: &[f64], v: &[f64]| -> f64 {
-            attend(shape, sequences, q, k, v).iter().zip(&dout).map(|(o, d)| o * d).sum()
+            attend(shape, spans, q, k, v).iter().zip(&dout).map(|(o, d)| o * d).sum()
         };
         let moved = |x: &[f64], i: usize, by: f64| {
             let mut x = x.to_vec();
@@ -430,8 +505,22 @@ mod tests {
     #[test]
     fn gradients_are_what_differences_say_with_the_same_bits_everywhere() {
         let shape = |heads, kv_heads, head_dim| AttentionShape { heads, kv_heads, head_dim };
-        check(shape(2, 1, 6), &[0..3, 3..10], 1);
-        check(shape(4, 2, 16), &[0..1, 1..34], 7);
-        check(shape(2, 2, 40), &[0..101, 101..120], 211);
+        check(shape(2, 1, 6), &alone(&[0..3, 3..10]), 1);
+        check(shape(4, 2, 16), &alone(&[0..1, 1..34]), 7);
+        check(shape(2, 2, 40), &alone(&[0..101, 101..120]), 211);
+    }
+
+    #[test]
+    fn rows_that_several_continue_get_the_gradients_of_all() {
+        let shape = |heads, kv_heads, head_dim| AttentionShape { heads, kv_heads, head_dim };
+        let span = |shared, rows| Span { shared, rows };
+        let spans = [span(0..0, 0..5), span(0..5, 5..7), span(0..5, 7..8), span(8..8, 8..11)];
+        check(shape(2, 1, 6), &spans, 1);
+        let spans = [span(0..0, 0..48), span(0..48, 48..109), span(0..48, 109..120)];
+        check(shape(4, 2, 16), &spans, 97);
+    }
+
+    fn alone(sequences: &[Range<usize>]) -> Vec<Span> {
+        sequences.iter().map(|rows| Span { shared: 0..0, rows: rows.clone() }).collect()
     }
 }

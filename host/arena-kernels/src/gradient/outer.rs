@@ -7,19 +7,21 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::context::Context;
-use crate::product::{Left, PANEL, Product, pack};
+use crate::product::{ACROSS_DEPTH_MAX, Left, PANEL, Product, pack};
 use crate::shared::SharedMut;
 
-/// Rows that are packed at once: 64 KiB a panel, as a slab of weights.
-const SLAB_ROWS: usize = 512;
+/// Most panels of inputs of a piece: with the rows of a block, they stay in a second-level cache.
+const PIECE_PANELS_MAX: usize = 4;
+/// Rows of a block, which are packed together.
+const BLOCK_ROWS: usize = ACROSS_DEPTH_MAX;
 /// Pieces of work a thread that there should be, so that none waits long for the last.
 const ITEMS_PER_THREAD: usize = 8;
-/// Outputs below which a piece is not worth packing for.
-const ITEM_OUTPUTS_MIN: usize = 48;
+/// Outputs of a piece, at least, if there are more.
+const PIECE_OUTPUTS_MIN: usize = 48;
 
 thread_local! {
-    /// A packed panel, kept from one product to the next.
-    static SLAB: RefCell<Vec<f32>> = const { RefCell::new(vec![]) };
+    /// The packed right side, kept from one product to the next.
+    static PACKED: RefCell<Vec<f32>> = const { RefCell::new(vec![]) };
 }
 
 /// Some columns of a matrix of rows.
@@ -69,22 +71,22 @@ pub fn add_outer_products(
     assert!(whole && outputs == left.columns.len(), "{outputs} outputs, {:?}", left.columns);
     let pieces = pieces(context, width, outs);
     let outs: Vec<SharedMut> = outs.iter_mut().map(|out| SharedMut::new(out)).collect();
-    context.run(pieces.len(), &|index| {
-        let piece = &pieces[index];
-        SLAB.with_borrow_mut(|slab| {
-            slab.resize(SLAB_ROWS * PANEL, 0.0);
-            for start in (0..rows).step_by(SLAB_ROWS) {
-                let depth = (rows - start).min(SLAB_ROWS);
-                let slab = &mut slab[..depth * PANEL];
-                let first = start * right.stride + right.columns.start + piece.first_input;
-                pack(&right.values[first..], right.stride, piece.inputs, slab);
+    PACKED.with_borrow_mut(|packed| {
+        let padded = width.next_multiple_of(PANEL);
+        if packed.len() < rows * padded {
+            packed.resize(rows * padded, 0.0);
+        }
+        pack_right(context, rows, right, &mut packed[..rows * padded]);
+        context.run(pieces.len(), &|index| {
+            let piece = &pieces[index];
+            for start in (0..rows).step_by(BLOCK_ROWS) {
+                let depth = (rows - start).min(BLOCK_ROWS);
                 let first = start * left.stride + left.columns.start + piece.first_left;
+                let from = left.values[first..].as_ptr();
                 let product = Product {
-                    left: Left::Columns {
-                        start: left.values[first..].as_ptr(),
-                        stride: left.stride,
-                    },
-                    panel: slab.as_ptr(),
+                    left: Left::Columns { start: from, stride: left.stride },
+                    panels: packed[start * padded + piece.first_input * depth..].as_ptr(),
+                    panel_stride: depth * PANEL,
                     out: outs[piece.out].at(piece.outputs.start * width + piece.first_input),
                     out_stride: width,
                     rows: piece.outputs.len(),
@@ -99,7 +101,23 @@ pub fn add_outer_products(
     });
 }
 
-/// Some outputs by one panel of inputs.
+/// Packs the right side block by block.
+fn pack_right(context: &Context, rows: usize, right: &Columns, packed: &mut [f32]) {
+    let width = right.columns.len();
+    let padded = width.next_multiple_of(PANEL);
+    let packed = SharedMut::new(packed);
+    context.run(rows.div_ceil(BLOCK_ROWS), &|block| {
+        let start = block * BLOCK_ROWS;
+        let depth = (rows - start).min(BLOCK_ROWS);
+        // SAFETY: blocks do not overlap, and `packed` outlives the region.
+        let packed = unsafe { packed.elements(start * padded, depth * padded) };
+        let first = start * right.stride + right.columns.start;
+        let row = |k: usize| &right.values[first + k * right.stride..][..width];
+        pack(depth, width, row, packed);
+    });
+}
+
+/// Some outputs by some inputs.
 struct Piece {
     out: usize,
     /// Rows of that output.
@@ -114,14 +132,15 @@ struct Piece {
 fn pieces(context: &Context, width: usize, outs: &[&mut [f32]]) -> Vec<Piece> {
     let threads = context.threads().get();
     let wanted = if threads == 1 { 1 } else { threads * ITEMS_PER_THREAD };
-    let panels = width.div_ceil(PANEL);
     let total: usize = outs.iter().map(|out| out.len() / width).sum();
-    let chunks = wanted.div_ceil(panels);
-    let chunk = total.div_ceil(chunks).max(ITEM_OUTPUTS_MIN);
+    let chunks_max = total.div_ceil(PIECE_OUTPUTS_MIN);
+    let panels = width.div_ceil(PANEL);
+    let piece_panels = (panels * chunks_max / wanted).clamp(1, PIECE_PANELS_MAX);
+    let chunks = wanted.div_ceil(panels.div_ceil(piece_panels));
+    let chunk = total.div_ceil(chunks).max(PIECE_OUTPUTS_MIN);
     let mut pieces = Vec::new();
-    for panel in 0..panels {
-        let first_input = panel * PANEL;
-        let inputs = (width - first_input).min(PANEL);
+    for first_input in (0..width).step_by(piece_panels * PANEL) {
+        let inputs = (width - first_input).min(piece_panels * PANEL);
         let mut before = 0;
         for (out, values) in outs.iter().enumerate() {
             let count = values.len() / width;
@@ -149,7 +168,7 @@ mod tests {
 
     #[test]
     fn sums_are_one_chain_over_rows_whatever_computes_them() {
-        for (rows, outputs, inputs) in [(1, 1, 1), (7, 3, 33), (600, 65, 40), (513, 130, 96)] {
+        for (rows, outputs, inputs) in [(1, 1, 1), (7, 3, 33), (600, 65, 40), (257, 130, 200)] {
             let (left, right) = (numbers(rows * (outputs + 2), 1), numbers(rows * inputs, 2));
             let mut expected = numbers(outputs * inputs, 3);
             for (at, sum) in expected.iter_mut().enumerate() {

@@ -7,6 +7,7 @@
 
 use arena_kernels::activation::{add, swiglu};
 use arena_kernels::attention::{AttentionRow, attention};
+use arena_kernels::columns::take_columns;
 use arena_kernels::norm::rms_norm;
 use arena_kernels::rope::rope;
 
@@ -74,7 +75,7 @@ impl CpuExecutor {
         let (linear, stride) = (Linear::Output, self.config.hidden);
         let change = Change { layer: index, linear, x: attended, stride, offset: 0 };
         change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
-        add(x, out);
+        add(context, x, out);
     }
 
     /// Computes queries, keys and values of a layer, normalised and rotated.
@@ -100,9 +101,10 @@ impl CpuExecutor {
         let queries = sized(&mut scratch.queries, row_count * query_width);
         let keys = sized(&mut scratch.keys, row_count * key_width);
         let values = sized(&mut scratch.values, row_count * key_width);
-        take_columns(joined, width, 0, queries, query_width);
-        take_columns(joined, width, query_width, keys, key_width);
-        take_columns(joined, width, query_width + key_width, values, key_width);
+        let joined = (&*joined, width);
+        take_columns(context, joined, 0, (&mut *queries, query_width));
+        take_columns(context, joined, query_width, (&mut *keys, key_width));
+        take_columns(context, joined, query_width + key_width, (values, key_width));
         if let Some(norms) = &layer.head_norms {
             for (heads, norm) in [(&mut *queries, &norms.queries), (&mut *keys, &norms.keys)] {
                 let normed = sized(&mut scratch.normed_heads, heads.len());
@@ -110,8 +112,8 @@ impl CpuExecutor {
                 heads.copy_from_slice(normed);
             }
         }
-        rope(&self.rope, queries, &scratch.positions);
-        rope(&self.rope, keys, &scratch.positions);
+        rope(context, &self.rope, queries, &scratch.positions);
+        rope(context, &self.rope, keys, &scratch.positions);
     }
 
     /// Writes the keys and values of all rows into their blocks.
@@ -158,7 +160,7 @@ impl CpuExecutor {
                 change.add(context, &self.adapters, groups, out, &mut scratch.adapter);
             }
         }
-        add(x, out);
+        add(context, x, out);
     }
 
     fn write_logits(&mut self, batch: &Batch, x: &[f32], logits: &mut Vec<f32>) {
@@ -174,18 +176,5 @@ impl CpuExecutor {
         if count > 0 {
             self.network.head().multiply(&self.context, normed, logits);
         }
-    }
-}
-
-/// Copies columns `offset..offset + to_width` of a matrix with rows of `from_width`.
-pub(super) fn take_columns(
-    from: &[f32],
-    from_width: usize,
-    offset: usize,
-    to: &mut [f32],
-    to_width: usize,
-) {
-    for (from, to) in from.chunks_exact(from_width).zip(to.chunks_exact_mut(to_width)) {
-        to.copy_from_slice(&from[offset..offset + to_width]);
     }
 }

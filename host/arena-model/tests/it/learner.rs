@@ -65,6 +65,23 @@ fn batch() -> Vec<Sequence> {
     lens.map(sequence).into()
 }
 
+/// Samples of one prompt, of which some tokens are scored, too, and a sequence that is alone.
+fn group() -> Vec<Sequence> {
+    let mut draws = Stream::derive(Root::Seed(9), "group", &[]);
+    let mut tokens = |count: u32| (0..count).map(|_| draws.below(300) as u32).collect::<Vec<u32>>();
+    let prompt = tokens(37);
+    let mut group = batch()[..2].to_vec();
+    for len in [1, 30, 12] {
+        group.push(Sequence {
+            tokens: [&prompt[..], &tokens(len)].concat(),
+            scored: (20..37 + len).filter(|place| place % 2 == 0).collect(),
+            temperature: 0.8,
+            experts: None,
+        });
+    }
+    group
+}
+
 /// Slopes that differ from token to token.
 fn slopes(scores: &Scores) -> Slopes {
     let of = |at: usize| (at * 7 % 5) as f32 * 0.3 - 0.4;
@@ -240,6 +257,7 @@ fn gradients_are_the_same_bits_on_any_threads_whatever_is_kept() {
                 stirred(&weights, options)
             }];
         for make in all {
+            let batch = || [batch(), group()].concat();
             let expected = bits(&gradients(&mut make(options(1)), &batch()));
             for others in [
                 options(2),
@@ -275,6 +293,44 @@ fn a_batch_that_is_cut_has_the_same_gradients_to_the_bit() {
             learner.accumulate(&[sequence], &mut slopes, &mut cut).expect("it is sound");
         }
         assert!(bits(&whole) == bits(&cut), "{}", learner.description());
+    }
+}
+
+#[test]
+fn samples_that_share_their_prompt_have_the_scores_and_gradients_of_each_alone() {
+    for name in DENSE {
+        let weights = weights(name);
+        for mut learner in
+            [stirred(&weights, options(2)), learner(&weights, Start::Full, options(2))]
+        {
+            let together = learner.score(&group()).expect("the batch is sound");
+            let mut alone = Scores::default();
+            let mut gradients_alone = zeros(&learner);
+            let all = slopes(&together);
+            for sequence in group() {
+                let batch = std::slice::from_ref(&sequence);
+                let first = alone.logprobs.len();
+                let mut slopes = |scores: &Scores| Slopes {
+                    logprobs: all.logprobs[first..][..scores.logprobs.len()].to_vec(),
+                    entropies: all.entropies[first..][..scores.logprobs.len()].to_vec(),
+                };
+                let scores = learner.accumulate(batch, &mut slopes, &mut gradients_alone);
+                let scores = scores.expect("it is sound");
+                alone.logprobs.extend(scores.logprobs);
+                alone.entropies.extend(scores.entropies);
+            }
+            assert_eq!(bits(&[together.logprobs]), bits(&[alone.logprobs]), "{name}");
+            assert_eq!(bits(&[together.entropies]), bits(&[alone.entropies]), "{name}");
+            let gradients = gradients(&mut learner, &group());
+            for (index, parameter) in learner.parameters().iter().enumerate() {
+                let (of, alone) = (&gradients[index], &gradients_alone[index]);
+                let size = of.iter().fold(0.0_f32, |size, of| size.max(of.abs()));
+                for (of, alone) in of.iter().zip(alone) {
+                    let close = (of - alone).abs() <= 1e-4 * size;
+                    assert!(close, "{name} {}: {of} {alone} of {size}", parameter.name);
+                }
+            }
+        }
     }
 }
 

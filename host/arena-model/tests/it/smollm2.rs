@@ -7,11 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use arena_core::seat::Sampling;
-use arena_llm::model::LanguageModel;
+use arena_core::seed::{Root, Stream};
+use arena_llm::model::{LanguageModel, ReplyTokens};
 use arena_llm::request::{ChatRole, Message, Request};
 use arena_model::cpu::CpuExecutor;
+use arena_model::cpu::learner::{CpuLearner, LearnerOptions, Start};
 use arena_model::engine::{Engine, EngineOptions, ModelParts, ScoreRequest};
+use arena_model::learner::{Learner, Sequence};
+use arena_weights::adapter::Adapter;
+use arena_weights::tensor::Tensor;
 use arena_weights::weights::Weights;
+use arena_weights::write::{self, AdapterSettings};
 
 use crate::fixture::{PLAIN, at_once, path, request, skipped};
 
@@ -59,7 +65,8 @@ fn engine() -> Option<Arc<Engine>> {
     ENGINE.get_or_init(start).clone()
 }
 
-fn start() -> Option<Arc<Engine>> {
+/// Returns the packaged model, or says that it is not here.
+fn file() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let store = folder("ARENA_MODELS").map(PathBuf::from).or_else(|| {
         let data = folder("XDG_DATA_HOME").map(PathBuf::from);
@@ -67,10 +74,14 @@ fn start() -> Option<Arc<Engine>> {
         Some(data?.join("arena/models"))
     });
     let file = store.map(|store| store.join("smollm2/model.gguf")).filter(|file| file.exists());
-    let Some(file) = file else {
+    if file.is_none() {
         skipped("SmolLM2 is not here: `arena model pull smollm2`");
-        return None;
-    };
+    }
+    file
+}
+
+fn start() -> Option<Arc<Engine>> {
+    let file = file()?;
     let weights = Weights::open(&file).expect("the packaged model is sound");
     let threads = NonZeroUsize::new(2).expect("two is not zero");
     let executor = CpuExecutor::load(&weights, threads, 512 << 20).expect("the model is sound");
@@ -170,4 +181,58 @@ fn smollm2_is_held_to_a_grammar() {
     let reply = engine.complete(&request).expect("the request is sound");
     let price = reply.text.strip_prefix("[BUY] $").and_then(|price| price.parse::<f64>().ok());
     assert!(price.is_some(), "{}", reply.text);
+}
+
+#[test]
+fn smollm2_with_an_adapter_is_trained_on_the_probabilities_that_it_sampled_with() {
+    if !is_slow() {
+        skipped("SmolLM2 trained: its transposes take half a gibibyte; set SLOW_TESTS=1");
+        return;
+    }
+    let Some(file) = file() else { return };
+    let weights = Weights::open(&file).expect("the packaged model is sound");
+    let stream = |name: &str| Stream::derive(Root::Seed(3), name, &[]);
+    let start = Start::Drawn { rank: 8, alpha: 16.0, stream: stream("adapter") };
+    let threads = NonZeroUsize::new(2).expect("two is not zero");
+    let mut learner =
+        CpuLearner::load(&weights, start, LearnerOptions::new(threads)).expect("it is sound");
+    let mut values = learner.values().expect("the CPU works");
+    let mut draws = stream("stirred");
+    for value in values.iter_mut().flatten() {
+        *value += (draws.below(2_001) as f32 - 1_000.0) / 2e5;
+    }
+    learner.set_values(&values).expect("they fit");
+    let folder = std::env::temp_dir().join(format!("arena-adapter-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("there is room");
+    let tensors = learner.parameters().iter().zip(&values);
+    let tensors: Vec<Tensor> =
+        tensors.map(|(of, values)| Tensor::of_f32(&of.name, &of.shape, values)).collect();
+    let settings = AdapterSettings { rank: 8, alpha: 16.0, base_model: "smollm2" };
+    write::adapter(settings, &tensors, weights.config(), &folder).expect("it is written");
+    let adapter = Adapter::open(&folder, weights.config()).expect("it is sound");
+    std::fs::remove_dir_all(&folder).expect("it was made above");
+    let engine = self::start().expect("the model is here");
+    engine.swap_adapter(Some(adapter)).expect("it fits");
+    let requests: Vec<Request> =
+        (0..3).map(|index| request("What do you pay for the hose?", 24, index)).collect();
+    let replies = at_once(&engine, &requests).into_iter().map(|reply| reply.expect("sound"));
+    let replies: Vec<_> = replies.map(|reply| reply.tokens.expect("they are said")).collect();
+    let sequence = |reply: &ReplyTokens| {
+        let output: Vec<u32> = reply.output.iter().map(|token| token.id).collect();
+        let start = reply.prompt.len() as u32;
+        Sequence {
+            scored: (start..start + output.len() as u32).collect(),
+            tokens: [&reply.prompt[..], &output].concat(),
+            temperature: 1.0,
+            experts: None,
+        }
+    };
+    let batch: Vec<Sequence> = replies.iter().map(sequence).collect();
+    let scores = learner.score(&batch).expect("the batch is sound");
+    let sampled = replies.iter().flat_map(|reply| &reply.output);
+    for (score, token) in scores.logprobs.iter().zip(sampled) {
+        // An f32 holds millionths up to 8 only.
+        let difference = (f64::from(*score) * 1e6) as i32 - token.sampled_logprob_micro;
+        assert!(difference.abs() <= 1, "{score}, not {}", token.sampled_logprob_micro);
+    }
 }

@@ -4,6 +4,7 @@
 //! norm, so in the end it is that of what went in. Shapes are those of the way forth.
 
 use arena_kernels::activation::swiglu;
+use arena_kernels::columns::{put_columns, take_columns};
 use arena_kernels::gradient::activation::swiglu_gradient;
 use arena_kernels::gradient::attention::{Attended, AttentionGradients, attention_gradient};
 use arena_kernels::gradient::norm::{WeightGradient, rms_norm_gradient};
@@ -13,7 +14,6 @@ use arena_kernels::norm::rms_norm;
 use arena_kernels::rope::rope_gradient;
 
 use crate::cpu::adapter::{Linear, shape_of};
-use crate::cpu::forward::take_columns;
 use crate::cpu::scratch::sized;
 
 use super::forward::table;
@@ -128,7 +128,7 @@ impl Model {
             (kept.attended.len(), rows.len() * config.kv_heads * config.head_dim);
         let of = Attended {
             shape: self.attention,
-            sequences: &rows.sequences,
+            spans: &rows.spans,
             q: &work.queries[..query_len],
             keys: &work.keys[..key_len],
             values: &work.values[..key_len],
@@ -142,8 +142,8 @@ impl Model {
         };
         attention_gradient(&self.context, &of, gradients);
         let table = table(&mut work.rope, rows, config.head_dim, config.rope_theta);
-        rope_gradient(table, &mut work.dqueries[..query_len], &rows.positions);
-        rope_gradient(table, &mut work.dkeys[..key_len], &rows.positions);
+        rope_gradient(&self.context, table, &mut work.dqueries[..query_len], &rows.positions);
+        rope_gradient(&self.context, table, &mut work.dkeys[..key_len], &rows.positions);
         self.head_norms_back(index, rows.len(), kept, sums, work);
         let djoined = sized(&mut work.djoined, kept.joined.len());
         let parts = [&work.dqueries[..query_len], &work.dkeys[..key_len], &work.dvalues[..key_len]];
@@ -151,10 +151,7 @@ impl Model {
         let mut first = 0;
         for part in parts {
             let part_width = part.len() / rows.len();
-            let out = djoined.chunks_exact_mut(width);
-            for (out, part) in out.zip(part.chunks_exact(part_width)) {
-                out[first..first + part_width].copy_from_slice(part);
-            }
+            put_columns(&self.context, (part, part_width), first, (&mut *djoined, width));
             first += part_width;
         }
     }
@@ -179,7 +176,7 @@ impl Model {
         ];
         for (side, (norm, first, part, d)) in sides.into_iter().enumerate() {
             let heads = sized(&mut work.normed_heads, count * part);
-            take_columns(&kept.joined, width, first, heads, part);
+            take_columns(&self.context, (&kept.joined, width), first, (&mut *heads, part));
             let dheads = sized(&mut work.dheads, count * part);
             dheads.fill(0.0);
             let place = (places.map(|places| places[side]), &mut work.scales);

@@ -4,12 +4,12 @@
 
 use arena_kernels::activation::{add, swiglu};
 use arena_kernels::attention::{AttentionShape, KvBlocks, attention};
+use arena_kernels::columns::take_columns;
 use arena_kernels::matrix::{Rows as Place, Sums};
 use arena_kernels::norm::rms_norm;
 use arena_kernels::rope::{RopeTable, rope};
 
 use crate::cpu::adapter::{Linear, shape_of};
-use crate::cpu::forward::take_columns;
 use crate::cpu::scratch::sized;
 use crate::executor::BLOCK_TOKENS;
 
@@ -50,7 +50,7 @@ impl Model {
         let out = sized(&mut work.out, x.len());
         layer.output.multiply(context, &kept.attended, out);
         self.adapt(index, &[Linear::Output], &kept.attended, out, &mut work.low);
-        add(x, out);
+        add(context, x, out);
         kept.middle.clear();
         kept.middle.extend_from_slice(x);
         let normed = sized(&mut work.normed, x.len());
@@ -64,7 +64,7 @@ impl Model {
         let out = sized(&mut work.out, x.len());
         dense(layer).down.multiply(context, gated, out);
         self.adapt(index, &[Linear::Down], gated, out, &mut work.low);
-        add(x, out);
+        add(context, x, out);
     }
 
     /// Adds what the adapter changes in linear layers whose outputs lie side by side in `y`, and
@@ -101,26 +101,27 @@ impl Model {
         let queries = sized(&mut work.queries, rows.len() * query_width);
         let keys = sized(&mut work.keys, rows.len() * key_width);
         let values = sized(&mut work.values, rows.len() * key_width);
-        take_columns(joined, width, 0, queries, query_width);
-        take_columns(joined, width, query_width, keys, key_width);
-        take_columns(joined, width, query_width + key_width, values, key_width);
+        let (context, joined) = (&self.context, (joined, width));
+        take_columns(context, joined, 0, (&mut *queries, query_width));
+        take_columns(context, joined, query_width, (&mut *keys, key_width));
+        take_columns(context, joined, query_width + key_width, (values, key_width));
         if let Some(norms) = &layer.head_norms {
             for (heads, norm) in [(&mut *queries, &norms.queries), (&mut *keys, &norms.keys)] {
                 let normed = sized(&mut work.normed_heads, heads.len());
-                rms_norm(&self.context, heads, norm, config.rms_eps, normed);
+                rms_norm(context, heads, norm, config.rms_eps, normed);
                 heads.copy_from_slice(normed);
             }
         }
         let table = table(&mut work.rope, rows, config.head_dim, config.rope_theta);
-        rope(table, queries, &rows.positions);
-        rope(table, keys, &rows.positions);
+        rope(context, table, queries, &rows.positions);
+        rope(context, table, keys, &rows.positions);
     }
 
     /// Lets every row attend to the rows of its sequence up to its own.
     fn attend(&self, rows: &Rows, attended: &mut [f32], work: &mut Work) {
         let AttentionShape { kv_heads, head_dim, .. } = self.attention;
         let width = kv_heads * head_dim;
-        let blocks = rows.blocks.len();
+        let blocks = rows.block_count;
         if work.cache.as_ref().is_none_or(|cache| cache.blocks() < blocks) {
             work.cache = Some(KvBlocks::new(blocks, kv_heads, head_dim));
         }
@@ -143,7 +144,7 @@ pub(super) fn table<'a>(
     head_dim: usize,
     theta: f32,
 ) -> &'a RopeTable {
-    let needed = rows.sequences.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+    let needed = rows.positions.iter().max().map_or(0, |&last| last as usize + 1);
     if table.as_ref().is_none_or(|table| table.positions() < needed) {
         *table = Some(RopeTable::new(head_dim, f64::from(theta), needed));
     }

@@ -157,8 +157,10 @@ impl Model {
             let norm = (&work.wanted[..dwanted.len()], &self.network.final_norm[..]);
             let place = (places.map(|places| places.1), &mut work.scales);
             self.norm_back(norm, dnormed, dwanted, sums, place);
+            // A row that is shared is scored by several.
             for (dwanted, scored) in dwanted.chunks_exact(hidden).zip(scored) {
-                dx[scored.row * hidden..][..hidden].copy_from_slice(dwanted);
+                let dx = &mut dx[scored.row * hidden..][..hidden];
+                dx.iter_mut().zip(dwanted).for_each(|(dx, dwanted)| *dx += dwanted);
             }
         }
     }
