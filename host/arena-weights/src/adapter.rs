@@ -71,8 +71,9 @@ pub struct Adapter {
     pub rank: usize,
     /// `lora_alpha / r`.
     pub scale: f32,
-    /// By the canonical name of the weight that is adapted, such as
-    /// `model.layers.0.self_attn.q_proj.weight`.
+    /// By the name of the weight that is adapted, such as
+    /// `model.layers.0.self_attn.q_proj.weight`; each expert has weights of its own, such as
+    /// `model.layers.0.mlp.experts.7.up_proj.weight`.
     pub layers: BTreeMap<String, AdapterLayer>,
     /// What names it.
     pub manifest: Manifest,
@@ -105,9 +106,9 @@ impl Adapter {
         let file = ModelFile::open(&weights)?;
         let mut entries = safetensors::read(&file)?;
         let mut layers = BTreeMap::new();
-        for slot in layout::slots(config) {
+        for (slot, shape) in layout::parts(config) {
             // PEFT wraps the model, and every layer that it adapts.
-            let module = slot.name.trim_end_matches(".weight");
+            let module = slot.trim_end_matches(".weight");
             let name = |factor: &str| format!("base_model.model.{module}.lora_{factor}.weight");
             let (a, b) = (entries.remove(&name("A")), entries.remove(&name("B")));
             let (Some(a), Some(b)) = (&a, &b) else {
@@ -117,7 +118,7 @@ impl Adapter {
                 let tensor = name(if a.is_none() { "A" } else { "B" });
                 return Err(WeightsError::MissingTensor { path: weights, tensor });
             };
-            let [rows, columns] = slot.shape[..] else {
+            let [rows, columns] = shape[..] else {
                 return Err(WeightsError::unsupported(&weights, module, "adapting no matrix"));
             };
             if module == "model.embed_tokens" {
@@ -129,7 +130,7 @@ impl Adapter {
             }
             let a = factor(&file, &name("A"), a, [rank, columns])?;
             let b = factor(&file, &name("B"), b, [rows, rank])?;
-            layers.insert(slot.name.clone(), AdapterLayer { columns, rows, a, b });
+            layers.insert(slot.clone(), AdapterLayer { columns, rows, a, b });
         }
         if let Some(name) = entries.keys().next() {
             let place = format!("tensor `{}`", shown(name));

@@ -38,6 +38,22 @@ pub(crate) fn slots(config: &ModelConfig) -> Vec<Slot> {
     slots
 }
 
+/// Returns every tensor of a model as folders of safetensors have it: name, and shape, outermost
+/// first. Experts are tensors of their own.
+pub(crate) fn parts(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
+    let mut parts = Vec::new();
+    for Slot { name, shape, .. } in slots(config) {
+        match (expert_name(&name, 0), &shape[..]) {
+            (Some(_), &[experts, ref shape @ ..]) => {
+                let named = (0..experts).filter_map(|expert| expert_name(&name, expert));
+                parts.extend(named.map(|name| (name, shape.to_vec())));
+            }
+            _ => parts.push((name, shape)),
+        }
+    }
+    parts
+}
+
 /// Returns the name under which a folder of safetensors has one expert's part of a stack.
 pub(crate) fn expert_name(stack: &str, expert: usize) -> Option<String> {
     let (before, after) = stack.split_once(".mlp.experts.")?;

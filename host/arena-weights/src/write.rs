@@ -159,8 +159,8 @@ pub fn adapter(
 /// Names modules by their last part where all of that name are meant, else in full.
 fn targets(modules: &BTreeSet<&str>, config: &ModelConfig) -> BTreeSet<String> {
     let last = |module: &str| module.rsplit('.').next().unwrap_or(module).to_owned();
-    let all = layout::slots(config);
-    let of_model = all.iter().map(|slot| slot.name.trim_end_matches(".weight"));
+    let all = layout::parts(config);
+    let of_model = all.iter().map(|(name, _)| name.trim_end_matches(".weight"));
     let missed: BTreeSet<String> =
         of_model.filter(|module| !modules.contains(module)).map(last).collect();
     let named = modules.iter().map(|module| {

@@ -158,6 +158,27 @@ fn a_written_adapter_is_the_same_adapter() {
 }
 
 #[test]
+fn experts_are_adapted_one_by_one() {
+    let config = ModelFolder::new("qwen3_moe").open().unwrap().config().clone();
+    let experts = config.moe.unwrap().experts;
+    let of_expert = |expert: usize| {
+        let module = format!("model.layers.0.mlp.experts.{expert}.up_proj");
+        [tensor(&module, "A", [4, 32]), tensor(&module, "B", [24, 4])]
+    };
+    let tensors: Vec<Tensor> = (0..experts).flat_map(of_expert).collect();
+    let settings = write::AdapterSettings { rank: 4, alpha: 4.0, base_model: "tiny" };
+    let folder = tempfile::tempdir().unwrap();
+    write::adapter(settings, &tensors, &config, folder.path()).unwrap();
+    let written = std::fs::read_to_string(folder.path().join("adapter_config.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let adapter = Adapter::open(folder.path(), &config).unwrap();
+    assert_eq!(adapter.layers.len(), experts);
+    let layer = &adapter.layers["model.layers.0.mlp.experts.2.up_proj.weight"];
+    assert_eq!((layer.rows, layer.columns), (24, 32));
+    assert_eq!(written["target_modules"], json!(["up_proj"]));
+}
+
+#[test]
 fn modules_that_are_adapted_in_every_layer_are_named_by_their_last_part() {
     let config = ModelConfig { layers: 2, ..config() };
     let of_layer = |layer: usize| {
