@@ -8,7 +8,7 @@ use burn::module::Param;
 use burn::tensor::Device;
 
 use crate::loading::matrix;
-use crate::transformer::linear::{LayerAdapter, Lora, Projection};
+use crate::transformer::linear::{LayerAdapter, Lora, Projection, Which};
 use crate::transformer::{Layer, Transformer};
 
 /// Returns the changes of every layer, in order, checked against the model.
@@ -24,46 +24,58 @@ pub fn load(
     let mut layers = vec![LayerAdapter::new(); model.layers.len()];
     for (name, factors) in &adapter.layers {
         let refuse = |detail: String| ExecutorError::Adapter { tensor: name.clone(), detail };
-        let (index, projection) = parse(name)
+        let (index, which) = parse(name)
             .filter(|(index, _)| *index < layers.len())
             .ok_or_else(|| refuse("the model has no linear layer of this name".to_string()))?;
-        check(&model.layers[index], projection, factors, adapter.rank).map_err(refuse)?;
+        check(&model.layers[index], which, factors, adapter.rank).map_err(refuse)?;
         let lora = Lora {
             a: Param::from_tensor(matrix(&factors.a, factors.columns, adapter.rank, device)),
             b: Param::from_tensor(matrix(&factors.b, adapter.rank, factors.rows, device)),
             scale: f64::from(adapter.scale),
         };
-        layers[index].insert(projection, lora);
+        layers[index].insert(which, lora);
     }
     Ok(layers)
 }
 
 /// Reads `model.layers.LAYER.PART.weight`.
-fn parse(name: &str) -> Option<(usize, Projection)> {
+fn parse(name: &str) -> Option<(usize, Which)> {
     let (layer, part) = name.strip_prefix("model.layers.")?.split_once('.')?;
-    let projection = match part.strip_suffix(".weight")? {
-        "self_attn.q_proj" => Projection::Query,
-        "self_attn.k_proj" => Projection::Key,
-        "self_attn.v_proj" => Projection::Value,
-        "self_attn.o_proj" => Projection::Output,
-        "mlp.gate_proj" => Projection::Gate,
-        "mlp.up_proj" => Projection::Up,
-        "mlp.down_proj" => Projection::Down,
-        _ => return None,
+    let part = part.strip_suffix(".weight")?;
+    let which = match part {
+        "self_attn.q_proj" => Which::Dense(Projection::Query),
+        "self_attn.k_proj" => Which::Dense(Projection::Key),
+        "self_attn.v_proj" => Which::Dense(Projection::Value),
+        "self_attn.o_proj" => Which::Dense(Projection::Output),
+        "mlp.gate" => Which::Router,
+        _ => match part.strip_prefix("mlp.experts.") {
+            Some(part) => {
+                let (expert, part) = part.split_once('.')?;
+                Which::Expert(expert.parse().ok()?, feed_forward(part)?)
+            }
+            None => Which::Dense(feed_forward(part.strip_prefix("mlp.")?)?),
+        },
     };
-    Some((layer.parse().ok()?, projection))
+    Some((layer.parse().ok()?, which))
+}
+
+fn feed_forward(name: &str) -> Option<Projection> {
+    match name {
+        "gate_proj" => Some(Projection::Gate),
+        "up_proj" => Some(Projection::Up),
+        "down_proj" => Some(Projection::Down),
+        _ => None,
+    }
 }
 
 /// Holds the factors against the layer that they change.
-fn check(
-    layer: &Layer,
-    projection: Projection,
-    factors: &AdapterLayer,
-    rank: usize,
-) -> Result<(), String> {
+fn check(layer: &Layer, which: Which, factors: &AdapterLayer, rank: usize) -> Result<(), String> {
+    if which == Which::Router {
+        return Err("adapters of a router are not supported".to_string());
+    }
     let linear = layer
-        .linear(projection)
-        .ok_or_else(|| "adapters of a mixture of experts are not supported".to_string())?;
+        .linear(which)
+        .ok_or_else(|| "the model has no linear layer of this name".to_string())?;
     let [inputs, outputs] = linear.weight.dims();
     if [factors.columns, factors.rows] != [inputs, outputs] {
         let (columns, rows) = (factors.columns, factors.rows);
@@ -82,8 +94,16 @@ mod tests {
     #[test]
     fn canonical_names_say_layer_and_projection() {
         let found = parse("model.layers.12.self_attn.q_proj.weight");
-        assert_eq!(found, Some((12, Projection::Query)));
-        for name in ["lm_head.weight", "model.layers.x.mlp.up_proj.weight", "model.layers.1.mlp"] {
+        assert_eq!(found, Some((12, Which::Dense(Projection::Query))));
+        let found = parse("model.layers.3.mlp.experts.17.down_proj.weight");
+        assert_eq!(found, Some((3, Which::Expert(17, Projection::Down))));
+        for name in [
+            "lm_head.weight",
+            "model.layers.x.mlp.up_proj.weight",
+            "model.layers.1.mlp",
+            "model.layers.1.mlp.experts.up_proj.weight",
+            "model.layers.1.mlp.experts.-1.up_proj.weight",
+        ] {
             assert_eq!(parse(name), None, "{name}");
         }
     }

@@ -53,6 +53,16 @@ struct Rows {
     order: Tensor<1, Int>,
 }
 
+/// Rows that an adapter applies to.
+struct Adapted<'a> {
+    /// `[count]`
+    rows: Tensor<1, Int>,
+    /// The same, ascending.
+    indices: Vec<usize>,
+    /// Its changes of every layer.
+    layers: &'a [LayerAdapter],
+}
+
 /// Rows that attend together, on the device.
 struct RowGroup {
     /// `[sequences * rows of one]`
@@ -110,7 +120,11 @@ impl BurnExecutor {
         for (index, layer) in self.model.layers.iter().enumerate() {
             let adapters: Vec<RowAdapter<'_>> = adapted
                 .iter()
-                .map(|(rows, layers)| RowAdapter { rows, layer: &layers[index] })
+                .map(|of| RowAdapter {
+                    rows: &of.rows,
+                    indices: &of.indices,
+                    layer: &of.layers[index],
+                })
                 .collect();
             x = layer.forward(x, &rows.rotation, &adapters, |heads| {
                 // Every row is written before any attends: one may read what another wrote.
@@ -203,7 +217,7 @@ fn adapted_rows<'a>(
     batch: &Batch,
     adapters: &'a [Option<Vec<LayerAdapter>>],
     device: &Device,
-) -> Vec<(Tensor<1, Int>, &'a [LayerAdapter])> {
+) -> Vec<Adapted<'a>> {
     let mut rows: BTreeMap<AdapterId, Vec<usize>> = BTreeMap::new();
     for sequence in &batch.sequences {
         if let Some(slot) = sequence.adapter {
@@ -212,7 +226,8 @@ fn adapted_rows<'a>(
     }
     let found = |(slot, rows): (AdapterId, Vec<usize>)| {
         let layers = adapters[slot.0 as usize].as_deref();
-        (indices(rows.into_iter(), device), layers.expect("a slot is filled before it is used"))
+        let layers = layers.expect("a slot is filled before it is used");
+        Adapted { rows: indices(rows.iter().copied(), device), indices: rows, layers }
     };
     rows.into_iter().map(found).collect()
 }

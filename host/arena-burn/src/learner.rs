@@ -26,7 +26,7 @@ use crate::device::{self, BurnDevice};
 use crate::error::BurnError;
 use crate::executor::BURN_VERSION;
 use crate::learner::head::{HeadShape, Return};
-use crate::learner::places::{Found, Part, Place, places};
+use crate::learner::places::{Found, Part, Place, find_linear, places};
 use crate::learner::rows::{Rows, experts_of};
 use crate::learner::tape::Leaf;
 use crate::loading;
@@ -126,7 +126,7 @@ impl BurnLearner {
         if let Trained::Adapter { rank, .. } = trained {
             for place in &places {
                 if let Place::Layer(layer, Part::A(which)) = place {
-                    let linear = which.find(&mut model.layers[*layer]);
+                    let linear = find_linear(&mut model.layers[*layer], *which);
                     add_adapter(linear, rank, f64::from(scale), &device);
                 }
             }

@@ -24,7 +24,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use crate::transformer::attention::{Attention, Heads, causal_bias};
 use crate::transformer::embedding::Embedding;
-use crate::transformer::linear::{Linear, Projection, RowAdapter};
+use crate::transformer::linear::{Linear, Projection, RowAdapter, Which};
 use crate::transformer::mlp::Mlp;
 use crate::transformer::moe::Moe;
 use crate::transformer::norm::RmsNorm;
@@ -102,8 +102,8 @@ impl Layer {
         let h = x + self.attention.output(mixed, adapters);
         let normal = self.feed_forward_norm.forward(h.clone());
         let (change, experts) = match &self.feed_forward {
-            FeedForward::Dense(mlp) => (mlp.forward(normal, adapters), Vec::new()),
-            FeedForward::Experts(moe) => moe.forward(normal, replayed),
+            FeedForward::Dense(mlp) => (mlp.forward(normal, Which::Dense, adapters), Vec::new()),
+            FeedForward::Experts(moe) => moe.forward(normal, replayed, adapters),
         };
         (h + change, experts)
     }
@@ -123,20 +123,20 @@ impl Layer {
         linears
     }
 
-    /// Returns a linear layer; a mixture of experts has no single gate, up and down.
-    pub fn linear(&self, projection: Projection) -> Option<&Linear> {
-        let mlp = match &self.feed_forward {
-            FeedForward::Dense(mlp) => Some(mlp),
-            FeedForward::Experts(_) => None,
-        };
-        match projection {
-            Projection::Query => Some(&self.attention.query),
-            Projection::Key => Some(&self.attention.key),
-            Projection::Value => Some(&self.attention.value),
-            Projection::Output => Some(&self.attention.output),
-            Projection::Gate => mlp.map(|mlp| &mlp.gate),
-            Projection::Up => mlp.map(|mlp| &mlp.up),
-            Projection::Down => mlp.map(|mlp| &mlp.down),
+    /// Returns a linear layer, if the layer has it.
+    pub fn linear(&self, which: Which) -> Option<&Linear> {
+        let attention = &self.attention;
+        match (which, &self.feed_forward) {
+            (Which::Dense(Projection::Query), _) => Some(&attention.query),
+            (Which::Dense(Projection::Key), _) => Some(&attention.key),
+            (Which::Dense(Projection::Value), _) => Some(&attention.value),
+            (Which::Dense(Projection::Output), _) => Some(&attention.output),
+            (Which::Dense(projection), FeedForward::Dense(mlp)) => mlp.linear(projection),
+            (Which::Router, FeedForward::Experts(moe)) => Some(&moe.router),
+            (Which::Expert(expert, projection), FeedForward::Experts(moe)) => {
+                moe.experts.get(expert)?.linear(projection)
+            }
+            _ => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use arena_weights::config::ModelConfig;
 use burn::module::Param;
 use burn::tensor::Tensor;
 
-use crate::transformer::linear::{Linear, Lora, Projection};
+use crate::transformer::linear::{Linear, Lora, Projection, Which};
 use crate::transformer::mlp::Mlp;
 use crate::transformer::{FeedForward, Layer};
 
@@ -48,17 +48,6 @@ pub enum Norm {
     Keys,
     /// Before the feed-forward part.
     FeedForward,
-}
-
-/// A linear layer of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Of attention, or of the dense feed-forward part.
-    Dense(Projection),
-    /// What chooses experts.
-    Router,
-    /// Of an expert, by its index.
-    Expert(usize, Projection),
 }
 
 /// A tensor of a transformer.
@@ -183,9 +172,9 @@ impl Part {
     pub fn find(self, layer: &mut Layer) -> Found<'_> {
         match self {
             Part::Gain(norm) => norm.find(layer),
-            Part::Weight(which) => Found::Matrix(&mut which.find(layer).weight),
-            Part::A(which) => Found::Matrix(&mut lora(which.find(layer)).a),
-            Part::B(which) => Found::Matrix(&mut lora(which.find(layer)).b),
+            Part::Weight(which) => Found::Matrix(&mut find_linear(layer, which).weight),
+            Part::A(which) => Found::Matrix(&mut lora(find_linear(layer, which)).a),
+            Part::B(which) => Found::Matrix(&mut lora(find_linear(layer, which)).b),
         }
     }
 }
@@ -206,25 +195,23 @@ impl Norm {
     }
 }
 
-impl Which {
-    /// Returns the linear layer.
-    ///
-    /// # Panics
-    /// If the layer has none, which is that of another model then.
-    pub fn find(self, layer: &mut Layer) -> &mut Linear {
-        let attention = &mut layer.attention;
-        match (self, &mut layer.feed_forward) {
-            (Which::Dense(Projection::Query), _) => &mut attention.query,
-            (Which::Dense(Projection::Key), _) => &mut attention.key,
-            (Which::Dense(Projection::Value), _) => &mut attention.value,
-            (Which::Dense(Projection::Output), _) => &mut attention.output,
-            (Which::Dense(projection), FeedForward::Dense(mlp)) => part(mlp, projection),
-            (Which::Router, FeedForward::Experts(moe)) => &mut moe.router,
-            (Which::Expert(expert, projection), FeedForward::Experts(moe)) => {
-                part(&mut moe.experts[expert], projection)
-            }
-            (which, _) => panic!("the layer has no {which:?}"),
+/// Returns a linear layer.
+///
+/// # Panics
+/// If the layer has none, which is that of another model then.
+pub fn find_linear(layer: &mut Layer, which: Which) -> &mut Linear {
+    let attention = &mut layer.attention;
+    match (which, &mut layer.feed_forward) {
+        (Which::Dense(Projection::Query), _) => &mut attention.query,
+        (Which::Dense(Projection::Key), _) => &mut attention.key,
+        (Which::Dense(Projection::Value), _) => &mut attention.value,
+        (Which::Dense(Projection::Output), _) => &mut attention.output,
+        (Which::Dense(projection), FeedForward::Dense(mlp)) => part(mlp, projection),
+        (Which::Router, FeedForward::Experts(moe)) => &mut moe.router,
+        (Which::Expert(expert, projection), FeedForward::Experts(moe)) => {
+            part(&mut moe.experts[expert], projection)
         }
+        (which, _) => panic!("the layer has no {which:?}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData, activation};
 
-use crate::transformer::linear::{Linear, Projection, RowAdapter};
+use crate::transformer::linear::{Linear, Projection, RowAdapter, Which};
 use crate::transformer::norm::RmsNorm;
 use crate::transformer::rotation::Rotation;
 
@@ -52,7 +52,7 @@ impl Attention {
     pub fn heads(&self, x: Tensor<2>, rotation: &Rotation, adapters: &[RowAdapter<'_>]) -> Heads {
         let [rows, _] = x.dims();
         let cut = |layer: &Linear, projection, heads: usize| {
-            layer.forward_rows(x.clone(), projection, adapters).reshape([
+            layer.forward_rows(x.clone(), Which::Dense(projection), adapters).reshape([
                 rows,
                 heads,
                 self.head_dim,
@@ -72,7 +72,7 @@ impl Attention {
 
     /// Returns `x Wo`, `[rows, heads * head_dim]` to `[rows, hidden]`.
     pub fn output(&self, x: Tensor<2>, adapters: &[RowAdapter<'_>]) -> Tensor<2> {
-        self.output.forward_rows(x, Projection::Output, adapters)
+        self.output.forward_rows(x, Which::Dense(Projection::Output), adapters)
     }
 }
 

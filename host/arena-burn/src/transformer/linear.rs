@@ -48,14 +48,27 @@ pub enum Projection {
     Down,
 }
 
+/// A linear layer of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// Of attention, or of the dense feed-forward part.
+    Dense(Projection),
+    /// What chooses experts.
+    Router,
+    /// Of an expert, by its index.
+    Expert(usize, Projection),
+}
+
 /// The changes of one layer.
-pub type LayerAdapter = BTreeMap<Projection, Lora>;
+pub type LayerAdapter = BTreeMap<Which, Lora>;
 
 /// An adapter's part for one layer, and the rows of a batch that it applies to.
 #[derive(Clone, Copy)]
 pub struct RowAdapter<'a> {
     /// Different rows, `[count]`.
     pub rows: &'a Tensor<1, Int>,
+    /// The same, ascending.
+    pub indices: &'a [usize],
     /// What changes for them.
     pub layer: &'a LayerAdapter,
 }
@@ -89,16 +102,16 @@ impl Linear {
     }
 
     /// Returns what `forward` does, plus `scale (x A) B` for the rows of every adapter that
-    /// changes this projection; `[rows, in]` to `[rows, out]`.
+    /// changes this layer; `[rows, in]` to `[rows, out]`.
     pub fn forward_rows(
         &self,
         x: Tensor<2>,
-        projection: Projection,
+        which: Which,
         adapters: &[RowAdapter<'_>],
     ) -> Tensor<2> {
         let mut y = self.forward(x.clone());
         for adapter in adapters {
-            let Some(lora) = adapter.layer.get(&projection) else { continue };
+            let Some(lora) = adapter.layer.get(&which) else { continue };
             let change = lora.forward(x.clone().select(0, adapter.rows.clone()));
             y = y.select_assign(0, adapter.rows.clone(), change, IndexingUpdateOp::Add);
         }

@@ -4,10 +4,11 @@
 //! device sorts. What a chosen expert weighs is computed on the device, and differentiable.
 
 use burn::module::Module;
-use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData, activation};
 
+use crate::cache::indices;
 use crate::transformer::attention::MASKED;
-use crate::transformer::linear::Linear;
+use crate::transformer::linear::{LayerAdapter, Linear, Projection, RowAdapter, Which};
 use crate::transformer::mlp::Mlp;
 
 /// A mixture of experts, as Qwen3's (Shazeer et al. 2017, "Outrageously Large Neural Networks",
@@ -31,7 +32,13 @@ impl Moe {
     /// They are the `experts_per_token` greatest of `p = softmax(x Wrouter)`, or those of
     /// `replayed`, laid out like the chosen, each an expert and those of a row all different.
     /// `w` is `p`, divided by the sum of the chosen if `normalise` says so.
-    pub fn forward(&self, x: Tensor<2>, replayed: Option<&[u16]>) -> (Tensor<2>, Vec<u16>) {
+    /// `adapters` change experts, and never the router.
+    pub fn forward(
+        &self,
+        x: Tensor<2>,
+        replayed: Option<&[u16]>,
+        adapters: &[RowAdapter<'_>],
+    ) -> (Tensor<2>, Vec<u16>) {
         let [rows, _] = x.dims();
         let logits = self.router.forward(x.clone());
         let chosen = match replayed {
@@ -45,11 +52,12 @@ impl Moe {
             if rows.is_empty() {
                 continue;
             }
-            let count = rows.len();
-            let rows: Tensor<1, Int> =
-                Tensor::from_data(TensorData::new(rows, [count]), &x.device());
+            let adapted = adapted_rows(&rows, index, adapters, &x.device());
+            let adapters: Vec<RowAdapter<'_>> = adapted.iter().map(AdaptedRows::lend).collect();
+            let rows = indices(rows.into_iter(), &x.device());
             let weight = weights.clone().narrow(1, index, 1).select(0, rows.clone());
-            let out = expert.forward(x.clone().select(0, rows.clone()), &[]) * weight;
+            let which = |projection| Which::Expert(index, projection);
+            let out = expert.forward(x.clone().select(0, rows.clone()), which, &adapters) * weight;
             y = y.select_assign(0, rows, out, IndexingUpdateOp::Add);
         }
         (y, chosen)
@@ -72,11 +80,11 @@ impl Moe {
     }
 
     /// Returns the rows that go through each expert, ascending.
-    fn rows_of(&self, chosen: &[u16]) -> Vec<Vec<i32>> {
+    fn rows_of(&self, chosen: &[u16]) -> Vec<Vec<usize>> {
         let mut rows_of = vec![Vec::new(); self.experts.len()];
         for (row, chosen) in chosen.chunks_exact(self.experts_per_token).enumerate() {
             for &expert in chosen {
-                rows_of[usize::from(expert)].push(row as i32);
+                rows_of[usize::from(expert)].push(row);
             }
         }
         rows_of
@@ -99,4 +107,40 @@ impl Moe {
         let bias = Tensor::from_data(TensorData::new(bias, [rows, experts]), &logits.device());
         activation::softmax(logits + bias, 1)
     }
+}
+
+/// Which of the rows that go through an expert an adapter applies to.
+struct AdaptedRows<'a> {
+    rows: Tensor<1, Int>,
+    indices: Vec<usize>,
+    layer: &'a LayerAdapter,
+}
+
+impl AdaptedRows<'_> {
+    fn lend(&self) -> RowAdapter<'_> {
+        RowAdapter { rows: &self.rows, indices: &self.indices, layer: self.layer }
+    }
+}
+
+/// Returns where among the rows of an expert those are that adapters of it apply to.
+fn adapted_rows<'a>(
+    rows: &[usize],
+    expert: usize,
+    adapters: &[RowAdapter<'a>],
+    device: &Device,
+) -> Vec<AdaptedRows<'a>> {
+    let parts = [Projection::Gate, Projection::Up, Projection::Down];
+    let mut adapted = Vec::new();
+    for adapter in adapters {
+        if !parts.iter().any(|part| adapter.layer.contains_key(&Which::Expert(expert, *part))) {
+            continue;
+        }
+        let is_adapted = |row: &usize| adapter.indices.binary_search(row).is_ok();
+        let among: Vec<usize> = (0..rows.len()).filter(|&at| is_adapted(&rows[at])).collect();
+        if !among.is_empty() {
+            let rows = indices(among.iter().copied(), device);
+            adapted.push(AdaptedRows { rows, indices: among, layer: adapter.layer });
+        }
+    }
+    adapted
 }

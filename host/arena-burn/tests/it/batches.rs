@@ -195,8 +195,8 @@ fn an_adapter_that_does_not_fit_names_the_weight() {
     );
     assert_eq!(
         error(&mut mixture, &tiny::adapter(&config, &ADAPTED[2..])),
-        "adapter of `model.layers.1.mlp.down_proj.weight`: adapters of a mixture of experts are \
-         not supported"
+        "adapter of `model.layers.1.mlp.down_proj.weight`: the model has no linear layer of this \
+         name"
     );
 }
 

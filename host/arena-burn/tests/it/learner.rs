@@ -17,7 +17,9 @@ use arena_model::executor::{AdapterId, BLOCK_TOKENS, Executor as _};
 use arena_model::learner::{Learner, Parameter, Scores, Sequence, Slopes};
 use arena_weights::adapter::Adapter;
 use arena_weights::config::Architecture;
+use arena_weights::tensor::Tensor;
 use arena_weights::weights::Weights;
+use arena_weights::write::{self, AdapterSettings};
 
 use crate::tiny::{self, ARCHITECTURES, Random, piece, run};
 
@@ -396,6 +398,53 @@ fn an_adapter_of_peft_is_one_that_can_be_trained_on() {
         });
         let found = learner.score(&[sequence]).expect("it fits");
         assert_near(&found.logprobs, &expected, 1.0e-4, "with the adapter");
+    }
+}
+
+/// Writes what a learner learned as PEFT does, and reads it.
+fn written(learner: &BurnLearner) -> Adapter {
+    let values = learner.values().expect("the device works");
+    let tensors: Vec<Tensor> = { learner.parameters().iter() }
+        .zip(values)
+        .map(|(it, values)| Tensor::of_f32(&it.name, &it.shape, &values))
+        .collect();
+    let folder = tempfile::tempdir().expect("there is a place for files");
+    let settings = AdapterSettings { rank: 3, alpha: 1.5, base_model: "tiny" };
+    write::adapter(settings, &tensors, learner.shape(), folder.path()).expect("it is new");
+    Adapter::open(folder.path(), learner.shape()).expect("what was written can be read")
+}
+
+#[test]
+fn a_written_adapter_of_a_mixture_applies_to_its_own_rows() {
+    for device in tiny::devices() {
+        let (weights, mut learner) = load("tiny-qwen3-moe", device, What::Adapter);
+        let sequences = [sequence(11, 9, &[3, 8], 1.0), sequence(12, 7, &[2, 6], 1.0)];
+        let plain = learner.score(&sequences[1..]).expect("they fit");
+        fill(&mut learner);
+        let trained = learner.score(&sequences[..1]).expect("they fit");
+        let adapter = written(&learner);
+        assert_eq!(adapter.layers.len(), learner.parameters().len() / 2);
+        let start = Start::Adapter { adapter: &adapter, stream: stream() };
+        let again = BurnLearner::load(&weights, device, start, Activations::Kept);
+        assert_eq!(by_name(&again.expect("it fits")), by_name(&learner));
+
+        let mut engine =
+            BurnExecutor::load(&weights, device, 1 << 20).expect("the device is there");
+        engine.set_adapter(AdapterId(3), Some(&adapter)).expect("it fits the model");
+        let mut pieces =
+            [piece(0, &sequences[0].tokens, &[0]), piece(0, &sequences[1].tokens, &[1])];
+        pieces[0].adapter = Some(AdapterId(3));
+        let logits = run(&mut engine, &pieces);
+        let vocab = learner.shape().vocab;
+        let tokens = weights.tokenizer().expect("the fixture is sound").vocab();
+        let logprob = |first: usize, sequence: &Sequence, place: usize| {
+            let row = &logits[(first + place - 1) * vocab..][..tokens];
+            of_logits(row, 1.0, sequence.tokens[place]).0
+        };
+        let found = [3, 8].map(|place| logprob(0, &sequences[0], place));
+        assert_near(&found, &trained.logprobs, 1.0e-4, "with the adapter");
+        let found = [2, 6].map(|place| logprob(9, &sequences[1], place));
+        assert_near(&found, &plain.logprobs, 1.0e-4, "without it");
     }
 }
 
