@@ -21,6 +21,7 @@ pub mod steps;
 pub mod trainer;
 pub mod run_folder;
 pub mod checkpoint;
+pub mod tensorboard;
 pub mod compact;
 pub mod teacher;
 

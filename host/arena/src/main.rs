@@ -121,6 +121,7 @@ fn train(command: &TrainCommand) -> Result<u8, CliError> {
         TrainCommand::Run(args) => commands::train::run(args, Extent::Whole),
         TrainCommand::Sft(args) => commands::train::run(args, Extent::WarmStart),
         TrainCommand::Evaluate(args) => commands::train::evaluate(args),
+        TrainCommand::Plot(args) => done(commands::train_plot::run(args)),
     }
 }
 

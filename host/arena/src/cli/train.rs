@@ -16,6 +16,9 @@ pub enum TrainCommand {
     /// Evaluate the newest policy of a run
     #[command(after_help = EVALUATE_HELP)]
     Evaluate(TrainEvaluateArgs),
+    /// Draw the curves of one or several runs on a page
+    #[command(after_help = PLOT_HELP)]
+    Plot(TrainPlotArgs),
 }
 
 const RUN_HELP: &str = "\
@@ -41,6 +44,25 @@ What is there already is not played again.
 
 Examples:
   arena train evaluate runs/compact-1 --json";
+
+const PLOT_HELP: &str = "\
+The page is one HTML file that needs nothing else. Every run's folder holds the same numbers as
+lines of JSON, steps.jsonl and evaluations.jsonl, and as event files for TensorBoard.
+
+Examples:
+  arena train plot runs/compact-1 --out compact.html
+  arena train plot runs/compact-* --out seeds.html";
+
+/// `arena train plot`
+#[derive(Debug, Args)]
+pub struct TrainPlotArgs {
+    /// Folders of runs
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The page
+    #[arg(long, value_name = "FILE", default_value = "plot.html")]
+    pub out: PathBuf,
+}
 
 /// `arena train run` and `arena train sft`
 #[derive(Debug, Args)]

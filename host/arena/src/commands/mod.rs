@@ -27,3 +27,4 @@ pub mod submit;
 pub mod tournament_run;
 pub mod tournament_show;
 pub mod train;
+pub mod train_plot;

@@ -10,6 +10,7 @@
 pub mod account;
 pub mod auditing;
 pub mod evaluating;
+pub mod events;
 pub mod policy;
 pub mod progress;
 pub mod run;

@@ -24,6 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{CliError, Complaint};
 use crate::training::account::{self, Account};
 use crate::training::evaluating::{self, Measured};
+use crate::training::events::Events;
 use crate::training::policy::Policy;
 use crate::training::progress::Progress;
 use crate::training::stage::{self, PlayedLog, Stage, StageOptions};
@@ -51,6 +52,7 @@ pub struct Run<'a> {
     trainer: Trainer,
     parameters: Vec<Parameter>,
     progress: Progress,
+    events: Events,
     /// Steps that are done.
     step: u32,
     policy_sha256: [u8; 32],
@@ -103,6 +105,7 @@ impl<'a> Run<'a> {
             trainer,
             parameters,
             progress,
+            events: Events::new(folder.path()),
             step: 0,
             policy_sha256: [0; 32],
         };
@@ -236,6 +239,7 @@ impl<'a> Run<'a> {
         self.folder
             .prune_checkpoints(self.experiment.checkpoint_every)
             .map_err(|error| folder_error(&error))?;
+        self.events.step(&row)?;
         self.progress.step(&row);
         Ok(true)
     }
@@ -372,7 +376,10 @@ impl<'a> Run<'a> {
             let Some(found) = self.evaluate_mode(config, mode)? else {
                 return Ok(false);
             };
-            found.iter().for_each(|row| self.progress.evaluation(row));
+            for row in &found {
+                self.events.evaluation(row)?;
+                self.progress.evaluation(row);
+            }
             rows.extend(found);
             evaluating::write_rows(self.folder, &rows)?;
         }
