@@ -5,10 +5,9 @@
 //!
 //! Not here: objectives and optimisers (`arena-train`), what training takes (`memory`).
 
-pub mod places;
-
 mod checks;
 mod head;
+mod places;
 mod rows;
 mod start;
 mod tape;
