@@ -22,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("arena-kernels", &[]),
     ("arena-weights", &["arena-kernels"]),
     ("arena-model", &["arena-core", "arena-kernels", "arena-llm", "arena-weights"]),
-    ("arena-burn", &["arena-kernels", "arena-model", "arena-weights"]),
+    ("arena-burn", &["arena-core", "arena-kernels", "arena-model", "arena-weights"]),
     ("arena-remote", &["arena-core", "arena-llm"]),
     ("arena-sandbox", &["arena-core", "arena-llm"]),
     ("arena-runner", &["arena-core", "arena-log"]),
@@ -69,6 +69,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
             "host/arena-model/src/grammar.rs",
             "host/arena-weights/tests/",
             "host/arena/src/progress.rs",
+            "host/arena/src/rescoring/pass.rs",
         ],
         "threads have few places",
     ),
@@ -82,6 +83,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
             // Measurements are read by people.
             "host/arena-kernels/benches/",
             "host/arena-model/examples/",
+            "host/arena-train/examples/",
             // A test that cannot be made on a machine says so.
             "host/arena-kernels/src/isa.rs",
             "host/arena-kernels/tests/",

@@ -14,12 +14,13 @@ const AT_ONCE_MAX: usize = 2;
 const MOVEMENT: f64 = 0.01;
 
 /// Asks the list price at first and goes towards its reserve plus `markup`, but not below the first
-/// bid plus `anchor`. By the last turn time alone brings it `yields` of the way, along t^(1/b) after `patience` turns, but only in turns in which the other side moved.
-/// A first argument moves it about `argument` of the way, further kinds less and less, each kind
-/// once and three at once not at all; a fresh one counts as movement. A bid below `tolerance` of its
-/// price is an insult (with a fresh argument, below `excused` of that): it does not move, and
-/// with a chance of `temper` it leaves. It also leaves after more than `stalls` turns without
-/// movement. It stands by its price to the end.
+/// bid plus `anchor`. By the last turn time alone brings it `yields` of the way, along t^(1/b)
+/// after `patience` turns, but only in turns in which the other side moved. A first argument moves
+/// it about `argument` of the way, further kinds less and less, each kind once and three at once
+/// not at all; a fresh one counts as movement. A bid below `tolerance` of its price is an insult
+/// (with a fresh argument, below `excused` of that): it does not move, and with a chance of
+/// `temper` it leaves. It also leaves after more than `stalls` turns without movement. It stands by
+/// its price to the end.
 ///
 /// Parameters: `markup`, `anchor`, `yields`, `b`, `patience`, `argument`, `tolerance`, `excused`,
 /// `temper`, `stalls` (each a number or a range `low/high` to draw from in each match), `deaf=yes`

@@ -39,8 +39,8 @@ pub(crate) enum Left {
     Columns { start: *const f32, stride: usize },
 }
 
-/// `out[r][lane]` is the chain of `left[r][k] * right[k][lane]` over ascending `k`, from 0.0 or from
-/// what is there. The pointers are good for `rows`, `depth` and `lanes`.
+/// `out[r][lane]` is the chain of `left[r][k] * right[k][lane]` over ascending `k`, from 0.0 or
+/// from what is there. The pointers are good for `rows`, `depth` and `lanes`.
 #[derive(Clone, Copy)]
 pub(crate) struct Product {
     pub left: Left,

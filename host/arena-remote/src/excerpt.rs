@@ -31,7 +31,8 @@ pub(crate) fn excerpt(body: &[u8], key: Option<&ApiKey>) -> String {
 }
 
 /// Returns what begins in the first [`LOOKED_AT_BYTES_MAX`] bytes, with the key replaced: providers
-/// repeat a wrong one in their refusal. A key that begins there is replaced whole, wherever it ends.
+/// repeat a wrong one in their refusal. A key that begins there is replaced whole, wherever it
+/// ends.
 fn without_key(body: &[u8], key: Option<&ApiKey>) -> Vec<u8> {
     let key = key.map(|ApiKey(secret)| secret.expose_secret().as_bytes());
     let mut shown = Vec::new();

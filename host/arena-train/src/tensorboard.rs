@@ -2,8 +2,8 @@
 //!
 //! A file is a row of records: eight bytes of length and four of its checksum, the event, four of
 //! the event's checksum (tensorflow, `core/lib/io/record_writer.cc`); an event is a message of
-//! protocol buffers (tensorflow, `core/util/event.proto`, `core/framework/summary.proto`). Checksums
-//! are CRC-32C, turned and shifted (`core/lib/hash/crc32c.h`, `Mask`).
+//! protocol buffers (tensorflow, `core/util/event.proto`, `core/framework/summary.proto`).
+//! Checksums are CRC-32C, turned and shifted (`core/lib/hash/crc32c.h`, `Mask`).
 //!
 //! By hand, since the crates that do it are no longer kept and bring a compiler of protocol
 //! buffers or a library of images.

@@ -198,9 +198,9 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Learns to say what demonstrations say. `tell` is told after each update how many are done, of
-    /// how many, and the mean negative log-probability of its tokens; where it returns false, this
-    /// ends in the middle and returns false.
+    /// Learns to say what demonstrations say. `tell` is told after each update how many are done,
+    /// of how many, and the mean negative log-probability of its tokens; where it returns false,
+    /// this ends in the middle and returns false.
     ///
     /// # Errors
     /// As [`Trainer::learn`].

@@ -109,8 +109,8 @@ pub struct AdapterSettings<'a> {
 }
 
 /// Writes an adapter as PEFT does: `adapter_config.json` and `adapter_model.safetensors` into a
-/// folder that is there. Tensors have PEFT's names, as [`adapter::Adapter::open`] reads them: A and B of
-/// linear layers of a model of these numbers.
+/// folder that is there. Tensors have PEFT's names, as [`adapter::Adapter::open`] reads them: A and
+/// B of linear layers of a model of these numbers.
 ///
 /// # Errors
 /// I/O, also if a file exists; [`WeightsError::Unsupported`] names a tensor that is no factor.
