@@ -185,7 +185,8 @@ fn mistakes_in_what_tournaments_take_over_are_told_at_their_place_in_the_experim
     refused(
         "component = \"builtin:insulting\"",
         "component = \"builtin:\"",
-        "line 20, column 13: `opponents[1].component`: `builtin:` is not the name of an agent",
+        "line 20, column 13: `opponents[1].component`: `` is not a name\n  \
+         hint: 1 to 64 letters, digits, `-`, `_` and `.`",
     );
     refused(
         "items = 100",

@@ -1,4 +1,6 @@
 //! The crate from outside: what a run does with experiments, lessons and folders.
 
 mod experiment;
+mod run_folder;
+mod steps;
 mod trainer;

@@ -8,7 +8,7 @@ use arena_train::example::Example;
 use arena_train::objective::{Clip, Loss, Objective};
 use arena_train::optimiser::AdamW;
 use arena_train::reward::RewardMicro;
-use arena_train::trainer::{Course, Lesson, Trainer, TrainerState};
+use arena_train::trainer::{Course, Imitation, Lesson, Trainer, TrainerState};
 use arena_weights::config::{Architecture, ModelConfig};
 
 /// Tokens: a question, and four answers to it.
@@ -285,4 +285,44 @@ fn a_state_of_another_model_is_refused() {
     let mut state = trainer.state().clone();
     state.values[0].pop();
     assert!(trainer.resume(state).is_err());
+}
+
+#[test]
+fn demonstrations_are_imitated_until_it_is_told_to_stop() {
+    let demonstrate = |said: u32| {
+        let tokens = vec![0, said];
+        let sequence = Sequence { tokens, scored: vec![1], temperature: 1.0, experts: None };
+        let example = Example {
+            sequence,
+            sampled_logprobs: vec![0.0],
+            weights_milli: vec![1_000],
+            is_cut: false,
+        };
+        Lesson { examples: vec![example], advantage: 0.0 }
+    };
+    let lessons: Vec<Lesson> =
+        (0..40).map(|place| demonstrate(1 + u32::from(place % 4 == 0))).collect();
+    let imitation = Imitation {
+        adam: AdamW { weight_decay: 0.0, ..AdamW::default() },
+        micro_batch_tokens: 10,
+        epochs: 20,
+        batch: 8,
+        learning_rate: 0.2,
+        warm_up: 5,
+    };
+    let mut whole = trainer();
+    let mut losses = Vec::new();
+    let mut stream = Stream::derive(Root::Seed(1), "test", &[]);
+    let is_done = whole.imitate(&lessons, &imitation, &mut stream, &mut |done, all, loss| {
+        assert_eq!((done as usize, all), (losses.len() + 1, 100));
+        losses.push(loss);
+        true
+    });
+    assert!(is_done.expect("lessons fit"));
+    // A quarter of them differs, so that the least mean is that of a biased coin.
+    let least = -(0.75 * libm::log(0.75) + 0.25 * libm::log(0.25));
+    assert!(losses[0] > 1.5 && mean(&losses[90..]) < least + 0.05, "{losses:?}");
+    let mut stream = Stream::derive(Root::Seed(1), "test", &[]);
+    let stopped = trainer().imitate(&lessons, &imitation, &mut stream, &mut |done, _, _| done < 3);
+    assert!(!stopped.expect("lessons fit"));
 }
