@@ -10,6 +10,7 @@ mod models;
 mod audit;
 mod bombs;
 mod cli;
+mod compact;
 mod draws;
 mod golden;
 mod hostile;
