@@ -30,4 +30,5 @@ mod second_reader;
 mod submit;
 mod tampering;
 mod tidy;
+mod training;
 mod verifiers;
