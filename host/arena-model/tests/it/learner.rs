@@ -297,6 +297,34 @@ fn a_batch_that_is_cut_has_the_same_gradients_to_the_bit() {
 }
 
 #[test]
+fn more_scored_tokens_than_are_computed_at_once_have_the_same_scores_and_gradients() {
+    let weights = weights("tiny-qwen3");
+    let mut learner = learner(&weights, Start::Full, options(2));
+    let mut draws = Stream::derive(Root::Seed(10), "many", &[]);
+    let mut sequence = |_| Sequence {
+        tokens: (0..250).map(|_| draws.below(300) as u32).collect(),
+        scored: (1..250).collect(),
+        temperature: 1.0,
+        experts: None,
+    };
+    let batch: Vec<Sequence> = (0..5).map(&mut sequence).collect();
+    let mut flat = |scores: &Scores| Slopes {
+        logprobs: vec![-0.5; scores.logprobs.len()],
+        entropies: vec![0.1; scores.entropies.len()],
+    };
+    let (mut whole, mut cut) = (zeros(&learner), zeros(&learner));
+    let scores = learner.accumulate(&batch, &mut flat, &mut whole).expect("it is sound");
+    assert_eq!(scores.logprobs.len(), 5 * 249);
+    let mut first = 0;
+    for sequence in batch.chunks(1) {
+        let alone = learner.accumulate(sequence, &mut flat, &mut cut).expect("it is sound");
+        assert_eq!(alone.logprobs, scores.logprobs[first..first + 249]);
+        first += 249;
+    }
+    assert!(bits(&whole) == bits(&cut));
+}
+
+#[test]
 fn samples_that_share_their_prompt_have_the_scores_and_gradients_of_each_alone() {
     for name in DENSE {
         let weights = weights(name);

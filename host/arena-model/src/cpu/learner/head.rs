@@ -1,7 +1,7 @@
 //! From what leaves the last layer to scores, and from their slopes back.
 //!
-//! Logits are there for scored rows alone, and for [`LOGITS_MAX`] of them at a time; on the way
-//! back they are computed again. What is a token's log-probability is what the sampler says
+//! Logits are there for scored rows alone, and [`LOGITS_MAX`] of them at a time. On the way back they
+//! are computed again, unless those of all rows are still there. What is a token's log-probability is what the sampler says
 //! (`sampler`), in its order.
 
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ use super::model::{Model, Work};
 use super::parameters::Sums;
 use super::rows::{Rows, ScoredRow};
 
-/// Logits that there are at once, if they are not one row's: 64 MiB.
-const LOGITS_MAX: usize = 1 << 24;
+/// Logits that there are at once, if they are not one row's: 128 MiB.
+const LOGITS_MAX: usize = 1 << 25;
 /// Rows whose logits are computed together, at most.
 const ROWS_MAX: usize = 1_024;
 /// Logits that one thread scores in one go.
@@ -134,7 +134,10 @@ impl Model {
         for scored in rows.scored.chunks(self.chunk_rows()) {
             let range = first..first + scored.len();
             first = range.end;
-            self.logits(scored, x, work);
+            // Where there is one chunk, the buffers are as scoring left them.
+            if rows.scored.len() > scored.len() {
+                self.logits(scored, x, work);
+            }
             let with_slopes = |at: usize| LogitsRow {
                 logprob_slope: slopes.logprobs[at],
                 entropy_slope: slopes.entropies.get(at).copied().unwrap_or(0.0),
