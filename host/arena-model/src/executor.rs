@@ -135,6 +135,20 @@ pub enum ExecutorError {
         /// What does not fit.
         detail: String,
     },
+    /// A learner does not train models of this architecture.
+    Untrained {
+        /// The architecture's name.
+        architecture: &'static str,
+    },
+    /// What says how a loss changes does not say it of every score.
+    Slopes {
+        /// Slopes of log-probabilities.
+        logprobs: usize,
+        /// Slopes of entropies.
+        entropies: usize,
+        /// Scored tokens.
+        scores: usize,
+    },
     /// The device failed.
     Device(String),
 }
@@ -152,6 +166,14 @@ impl fmt::Display for ExecutorError {
                 write!(f, "adapter of `{tensor}`: {detail}")
             }
             ExecutorError::Sequence { index, detail } => write!(f, "sequence {index}: {detail}"),
+            ExecutorError::Untrained { architecture } => {
+                write!(f, "`{architecture}` is not trained on the CPU, but with burn")
+            }
+            ExecutorError::Slopes { logprobs, entropies, scores } => write!(
+                f,
+                "{scores} scores have {logprobs} slopes of log-probabilities and {entropies} of \
+                 entropies"
+            ),
             ExecutorError::Device(detail) => write!(f, "device failed: {detail}"),
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! It goes forward through the kernels that the executor uses, in the same order, so what it says
 //! of a token is to the bit what the engine says that samples. It goes backward by hand, over
-//! kernels whose sums have one order: gradients are the same bits on every machine, on any number
-//! of threads, whatever is kept or computed again, and however a batch is cut, as long as the
-//! order of its sequences stays.
+//! kernels whose sums have one order: the gradients of a batch are the same bits on every machine,
+//! on any number of threads, whatever is kept or computed again.
 //!
 //! Not here: the arithmetic (`arena_kernels`), objectives and optimisers (`arena-train`), mixtures
 //! of experts, which burn trains (`arena-burn`).
@@ -109,8 +108,8 @@ impl CpuLearner {
     ) -> Result<CpuLearner, EngineError> {
         let config = weights.config().clone();
         if config.moe.is_some() {
-            let detail = format!("`{}` is not trained on the CPU", config.architecture.name());
-            return Err(ExecutorError::Device(detail).into());
+            let architecture = config.architecture.name();
+            return Err(ExecutorError::Untrained { architecture }.into());
         }
         let context = Context::new(options.threads, options.isa)?;
         let (parameters, values) = parameters::begin(weights, start)?;

@@ -1,8 +1,8 @@
 //! From what leaves the last layer to scores, and from their slopes back.
 //!
 //! Logits are there for scored rows alone, and [`LOGITS_MAX`] of them at a time. On the way back they
-//! are computed again, unless those of all rows are still there. What is a token's log-probability is what the sampler says
-//! (`sampler`), in its order.
+//! are computed again, unless those of all rows are still there. A token's log-probability is the
+//! one that the sampler says (`sampler`), in its order of sums.
 
 use std::sync::Mutex;
 
@@ -46,8 +46,7 @@ pub(super) fn check_slopes(slopes: &Slopes, count: usize) -> Result<(), Executor
     if logprobs == count && (entropies == count || entropies == 0) {
         return Ok(());
     }
-    let detail = format!("{logprobs} and {entropies} slopes of {count} scores");
-    Err(ExecutorError::Device(detail))
+    Err(ExecutorError::Slopes { logprobs, entropies, scores: count })
 }
 
 impl Model {

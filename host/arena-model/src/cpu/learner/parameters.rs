@@ -72,11 +72,13 @@ pub(super) fn begin(
 }
 
 fn checked(rank: usize, scale: f32) -> Result<usize, ExecutorError> {
-    if (1..=LEARNED_RANK_MAX).contains(&rank) && scale.is_finite() {
+    let detail = if !(1..=LEARNED_RANK_MAX).contains(&rank) {
+        format!("rank {rank} is not 1 to {LEARNED_RANK_MAX}")
+    } else if !scale.is_finite() {
+        format!("scale {scale} is no number")
+    } else {
         return Ok(rank);
-    }
-    let detail =
-        format!("rank {rank} is not 1 to {LEARNED_RANK_MAX}, or scale {scale} is no number");
+    };
     Err(ExecutorError::Adapter { tensor: "all".to_owned(), detail })
 }
 
