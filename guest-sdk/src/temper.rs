@@ -62,7 +62,7 @@ impl Temper {
             tolerance: drawn("tolerance", [0.4, 0.6], 1.0)?,
             excused: drawn("excused", [0.6, 0.8], 1.0)?,
             temper: drawn("temper", [0.2, 0.6], 1.0)?,
-            stalls: whole(drawn("stalls", [1.0, 3.0], 1_000.0)?),
+            stalls: whole(drawn("stalls", [2.0, 4.0], 1_000.0)?),
             stays: false,
         };
         // Everyone has an ear for some kinds more than for others.

@@ -47,7 +47,7 @@ impl Default for TeacherOptions {
     fn default() -> TeacherOptions {
         TeacherOptions {
             opening_milli: [800, 950],
-            concession_milli: [500, 1_000],
+            concession_milli: [700, 1_000],
             argue_milli: 50,
             explore_milli: 40,
         }
