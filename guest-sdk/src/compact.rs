@@ -1,4 +1,4 @@
-//! A language of some ninety words in which a small model bargains as a buyer.
+//! A language of some eighty words in which a small model bargains as a buyer.
 //!
 //! The list price is the unit: level `n` is `2n` percent of it. The model is told its budget once
 //! and before each of its turns what the seller did, for example

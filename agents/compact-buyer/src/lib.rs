@@ -1,4 +1,4 @@
-//! Compact buyer: a small model bargains in some ninety words, which become moves and sentences
+//! Compact buyer: a small model bargains in some eighty words, which become moves and sentences
 //! (the buyer of arXiv 2604.09855 without natural language).
 
 use arena_guest::chat::{self, Chat, ChatError, ChatRole, Completion, FinishReason, Sampling};
