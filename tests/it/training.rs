@@ -120,11 +120,12 @@ impl Place {
         child.wait().expect("it can be waited for");
     }
 
-    fn audit(&self, run: &str) -> (Option<i32>, Value) {
+    fn audit(&self, run: &str, more: &[&str]) -> (Option<i32>, Value) {
         let key = self.path(run).join("ledger/log.vkey");
         let audit = Command::new(ARENA)
             .args(["audit", run, "--json", "--key"])
             .arg(key)
+            .args(more)
             .current_dir(self.folder.path())
             .output()
             .expect("the program runs");
@@ -190,13 +191,13 @@ fn a_run_that_was_killed_is_the_uninterrupted_one_to_the_byte() {
 
 #[test]
 fn an_audit_computes_every_reward_and_advantage_again() {
-    let (code, audit) = finished().audit("whole");
+    let (code, audit) = finished().audit("whole", &[]);
     assert_eq!((code, &audit["verified"]), (Some(0), &Value::Bool(true)), "{audit:#}");
     assert_eq!((&audit["training_steps"], &audit["matches"]), (&3.into(), &48.into()));
 }
 
-/// Writes the ledger again, signed by the same key, with one reward more of a millionth.
-fn forge(run: &Path) {
+/// Writes the ledger again, signed by the same key, with another account of some steps.
+fn forge(run: &Path, change: impl Fn(&mut Step<'_>, u32)) {
     let key = fs::read_to_string(run.join("private/key.pem")).expect("the key");
     let key = SigningKey::from_pem(&key, None).expect("it is one");
     let honest = run.join("honest");
@@ -213,19 +214,18 @@ fn forge(run: &Path) {
         match entry {
             LedgerEntry::Opening(_) => panic!("one opening"),
             LedgerEntry::Step(step) => {
-                let mut matches = source.matches(step).expect("readable").expect("there").matches;
-                matches[7].reward_micro += i32::from(step.step == 2);
                 let log = run.join(format!("steps/{:06}", step.step));
                 let log = LogReader::open(&log, Access::Public).expect("a log");
-                let forgery = Step {
+                let mut account = Step {
                     tournament: step.tournament,
                     head: log.head(),
                     policy_after: step.policy_after,
-                    matches,
+                    matches: source.matches(step).expect("readable").expect("there").matches,
                     dropped_groups: step.dropped_groups,
                     learning_rate: step.learning_rate(),
                 };
-                forged.append(forgery).expect("the disk is there");
+                change(&mut account, step.step);
+                forged.append(account).expect("the disk is there");
             }
             LedgerEntry::Close(_) => forged.close().expect("the disk is there"),
         }
@@ -234,21 +234,37 @@ fn forge(run: &Path) {
     fs::remove_dir_all(&honest).expect("the disk is there");
 }
 
-#[test]
-fn a_ledger_with_one_changed_reward_fails_the_audit() {
+/// Forges a run of its own and returns which steps of its audit fail.
+fn failures_of(change: impl Fn(&mut Step<'_>, u32), more: &[&str]) -> Vec<String> {
     let place = Place::new();
     copy_key(&finished().path("whole"), &place.path("forged"));
     place.train("forged");
-    forge(&place.path("forged"));
-    let (code, audit) = place.audit("forged");
+    forge(&place.path("forged"), change);
+    let (code, audit) = place.audit("forged", more);
     assert_eq!(code, Some(1), "{audit:#}");
     let steps = audit["steps"].as_array().expect("steps");
-    let failed: Vec<&str> = steps
-        .iter()
-        .filter(|step| step["verdict"] == "failed")
-        .filter_map(|step| step["step"].as_str().or(step["id"].as_str()))
-        .collect();
-    assert_eq!(failed, ["rewards"], "{audit:#}");
+    let failed = steps.iter().filter(|step| step["verdict"] == "failed");
+    failed.map(|step| step["step"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn a_ledger_with_one_changed_reward_fails_the_audit() {
+    let change = |account: &mut Step<'_>, step: u32| {
+        account.matches[7].reward_micro += i32::from(step == 2);
+    };
+    assert_eq!(failures_of(change, &[]), ["rewards"]);
+}
+
+#[test]
+fn repeating_the_updates_gives_the_policies_of_the_ledger_and_no_others() {
+    let (code, audit) = finished().audit("whole", &["--retrain"]);
+    assert_eq!((code, &audit["not_asked_for"]), (Some(0), &Value::Array(vec![])), "{audit:#}");
+    let change = |account: &mut Step<'_>, step: u32| {
+        if step == 3 {
+            account.policy_after[0] ^= 1;
+        }
+    };
+    assert_eq!(failures_of(change, &["--retrain"]), ["updates"]);
 }
 
 #[test]
@@ -262,8 +278,7 @@ fn another_experiment_or_a_strange_folder_is_refused_and_curves_are_drawn() {
             .expect("the program runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) =
-        refused(&["train", "run", "tiny.toml", "--out", "whole", "--seed", "6"]);
+    let (code, said) = refused(&["train", "run", "tiny.toml", "--out", "whole", "--seed", "6"]);
     assert!(code == Some(2) && said.contains("is another experiment"), "{said}");
     let (code, said) = refused(&["audit", "whole", "--rescore", "--key", "whole/ledger/log.vkey"]);
     assert!(code == Some(2) && said.contains("the folder holds a training run"), "{said}");

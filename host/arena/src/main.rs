@@ -118,7 +118,9 @@ fn model(command: &ModelCommand) -> Result<(), CliError> {
 
 fn train(command: &TrainCommand) -> Result<u8, CliError> {
     match command {
-        TrainCommand::Run(args) => commands::train::run(args, Extent::Whole),
+        TrainCommand::Run(args) => {
+            commands::train::run(&args.begin, Extent::Whole { json: args.json })
+        }
         TrainCommand::Sft(args) => commands::train::run(args, Extent::WarmStart),
         TrainCommand::Evaluate(args) => commands::train::evaluate(args),
         TrainCommand::Plot(args) => done(commands::train_plot::run(args)),

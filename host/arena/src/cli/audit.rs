@@ -10,11 +10,15 @@ the folder agrees with itself. To check just that, name it: --key LOG/log.vkey
 
 Every step is verified, FAILED or not checked; nothing is passed over in silence.
 
+Of a training run, the log of every step is audited, and every reward and advantage is computed
+again; --retrain repeats the updates too, which on the device cpu gives the same bits anywhere.
+
 Examples:
   arena audit arena-out/smoke-1 --key smoke.vkey
   arena audit arena-out/smoke-1 --key smoke.vkey --reexecute
   arena audit arena-out/smoke-1 --policy policy.txt --held checkpoint.monday --reexecute 4603
   arena audit arena-out/llm-smoke-1 --key smoke.vkey --rescore --rescore-sample 20
+  arena audit runs/compact-1 --key compact.vkey --retrain
   arena audit diff arena-out/smoke-1 mirror/smoke-1 --key smoke.vkey
   arena audit receipt match-17.tlog-proof --key smoke.vkey
 
@@ -33,7 +37,7 @@ pub struct AuditArgs {
     /// One of the smaller checks, in place of the whole audit.
     #[command(subcommand)]
     pub command: Option<AuditCommand>,
-    /// The folder of the log
+    /// The folder of the log, or of a training run
     #[arg(required = true)]
     pub log: Option<PathBuf>,
     /// Whom to believe.
@@ -68,6 +72,9 @@ pub struct AuditArgs {
     #[arg(long, value_name = "N", requires = "rescore",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub rescore_sample: Option<u32>,
+    /// Repeat every update of a training run, and compare the policies that come of them
+    #[arg(long)]
+    pub retrain: bool,
     /// Print one JSON document, which leaves nothing out, instead of the list of steps
     #[arg(long)]
     pub json: bool,

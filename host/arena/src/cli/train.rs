@@ -12,7 +12,7 @@ pub enum TrainCommand {
     Run(TrainRunArgs),
     /// Make the warm start of an experiment alone: learn from a teacher's demonstrations
     #[command(after_help = SFT_HELP)]
-    Sft(TrainRunArgs),
+    Sft(TrainBeginArgs),
     /// Evaluate the newest policy of a run
     #[command(after_help = EVALUATE_HELP)]
     Evaluate(TrainEvaluateArgs),
@@ -64,9 +64,20 @@ pub struct TrainPlotArgs {
     pub out: PathBuf,
 }
 
-/// `arena train run` and `arena train sft`
+/// `arena train run`
 #[derive(Debug, Args)]
 pub struct TrainRunArgs {
+    /// What is trained, and where.
+    #[command(flatten)]
+    pub begin: TrainBeginArgs,
+    /// Print the newest evaluation as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `arena train sft`
+#[derive(Debug, Args)]
+pub struct TrainBeginArgs {
     /// The experiment file (TOML)
     pub experiment: PathBuf,
     /// Folder of the run; what it holds is continued
@@ -87,9 +98,6 @@ pub struct TrainRunArgs {
     /// Folder of an imported catalog, in place of the file's
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Print the newest evaluation as JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `arena train evaluate`

@@ -50,6 +50,11 @@ pub fn run(args: &AuditArgs) -> Result<u8, CliError> {
     if auditing::is_run(log) {
         return audit_run::run(args, log);
     }
+    if args.retrain {
+        let complaint =
+            Complaint::new("cannot use `--retrain`", "the folder holds no training run");
+        return Err(CliError::Config(complaint.hint("drop `--retrain`")));
+    }
     let policy = trust::policy(&args.trust, log)?;
     let held = held(args)?;
     let authors = authors(args)?;

@@ -1,6 +1,6 @@
 //! `arena audit` of a training run: every step's log, every reward and every advantage again.
 //!
-//! Exit code 0 only if everything is verified but the updates, which are not repeated.
+//! Exit code 0 only if everything that was asked for is verified.
 
 use std::path::Path;
 
@@ -36,12 +36,13 @@ pub fn run(args: &AuditArgs, folder: &Path) -> Result<u8, CliError> {
     let held: Result<Vec<Vec<u8>>, _> = args.held.iter().map(read).collect();
     let held = held.map_err(CliError::Input)?;
     let catalog = args.catalog.as_deref().map(inputs::amazon).transpose()?;
-    let audit = auditing::run(folder, &policy, &held, catalog.as_ref())?;
-    let is_verified = audit.is_verified_without(&[UPDATES]);
+    let audit = auditing::run(folder, &policy, &held, catalog.as_ref(), args.retrain)?;
+    let unasked: &[&str] = if args.retrain { &[] } else { &[UPDATES] };
+    let is_verified = audit.is_verified_without(unasked);
     match args.json {
         true => screen::json(&json!({
             "verified": is_verified,
-            "not_asked_for": [UPDATES],
+            "not_asked_for": unasked,
             "head": audit.opened.as_ref().map(render::head_to_json),
             "run": audit.run.map(|run| run.to_string()),
             "training_steps": audit.step_count,
@@ -92,7 +93,12 @@ fn verdict(audit: &RunAudit, is_verified: bool, paint: Paint) -> String {
             paint.paint(Tone::Note, &format!("verdict: NOT VERIFIED: not checked are {what}"));
         return format!("{line}\nnext: read above why, and audit again when that can be checked");
     }
-    let line = format!("verdict: VERIFIED: all that was asked for; not checked are {UPDATES}");
-    let line = paint.paint(Tone::Good, &line);
-    format!("{line}\nnext: audit the log of one step with --rescore or --reexecute")
+    let (line, next) = match unchecked.is_empty() {
+        true => ("verdict: VERIFIED: all of it", "audit the log of one step with --reexecute"),
+        false => (
+            "verdict: VERIFIED: all that was asked for; not checked are updates",
+            "add --retrain, which repeats every update",
+        ),
+    };
+    format!("{}\nnext: {next}", paint.paint(Tone::Good, line))
 }

@@ -11,13 +11,13 @@ use arena_train::experiment::{EXPERIMENT_BYTES_MAX, Experiment};
 use arena_train::run_folder::RunFolder;
 use serde_json::json;
 
-use crate::cli::train::{TrainEvaluateArgs, TrainRunArgs};
+use crate::cli::train::{TrainBeginArgs, TrainEvaluateArgs};
 use crate::error::{CliError, Complaint, EXIT_INTERRUPTED, EXIT_OK};
 use crate::secrets::{self, PRIVATE_DIR, Secrets};
 use crate::training::evaluating;
 use crate::training::run::{Outcome, Run, folder_error};
 use crate::training::stage::StageOptions;
-use crate::{engines, files, inputs, interrupt, screen};
+use crate::{engines, files, inputs, interrupt, screen, shell};
 
 /// Keeps the folder against which paths of the experiment are resolved.
 const FOLDER_FILE: &str = "experiment-folder";
@@ -32,14 +32,17 @@ pub enum Extent {
     /// To what the first step begins with.
     WarmStart,
     /// To the last step.
-    Whole,
+    Whole {
+        /// Whether the newest evaluation is printed as JSON.
+        json: bool,
+    },
 }
 
 /// Trains, or goes on training.
 ///
 /// # Errors
 /// The experiment, a file that it names or the run's folder is wrong, or the machine failed.
-pub fn run(args: &TrainRunArgs, extent: Extent) -> Result<u8, CliError> {
+pub fn run(args: &TrainBeginArgs, extent: Extent) -> Result<u8, CliError> {
     // Before anything else, so that a Ctrl-C while models load is heard too.
     let stop = interrupt::stop_flag()?;
     let (experiment, text) = read(args)?;
@@ -48,17 +51,19 @@ pub fn run(args: &TrainRunArgs, extent: Extent) -> Result<u8, CliError> {
     let options = options(args, &args.out)?;
     let mut run = Run::open(&experiment, &folder, options, &stop)?;
     say_what_is_trained(&experiment, &run, &args.out);
-    if extent == Extent::WarmStart {
-        return match run.begin()? {
-            true => Ok(EXIT_OK),
-            false => Ok(interrupted()),
-        };
+    match extent {
+        Extent::WarmStart if run.begin()? => {
+            let [file, out] = [&args.experiment, &args.out].map(|path| path.to_string_lossy());
+            let next = shell::command_line(["train", "run", &*file, "--out", &*out]);
+            screen::remark(&format!("the first step can begin\nnext: {next}"));
+            Ok(EXIT_OK)
+        }
+        Extent::Whole { json } if run.train(&key)? == Outcome::Finished => {
+            report(&folder, json)?;
+            Ok(EXIT_OK)
+        }
+        Extent::WarmStart | Extent::Whole { .. } => Ok(interrupted()),
     }
-    if run.train(&key)? == Outcome::Interrupted {
-        return Ok(interrupted());
-    }
-    report(&folder, args.json)?;
-    Ok(EXIT_OK)
 }
 
 /// Evaluates the newest policy of a run.
@@ -89,7 +94,7 @@ pub fn evaluate(args: &TrainEvaluateArgs) -> Result<u8, CliError> {
 }
 
 /// Reads the experiment, with what the command line puts in place of the file's.
-fn read(args: &TrainRunArgs) -> Result<(Experiment, String), CliError> {
+fn read(args: &TrainBeginArgs) -> Result<(Experiment, String), CliError> {
     let bytes_max = EXPERIMENT_BYTES_MAX as u64;
     let text = files::read_text(&args.experiment, bytes_max).map_err(CliError::Config)?;
     let explain = |error| explain(&args.experiment, error);
@@ -102,7 +107,7 @@ fn explain(path: &Path, error: ConfigError) -> CliError {
 }
 
 /// Finds or makes the key, and keeps what a later command needs to go on.
-fn keep_secrets(args: &TrainRunArgs) -> Result<SigningKey, CliError> {
+fn keep_secrets(args: &TrainBeginArgs) -> Result<SigningKey, CliError> {
     let secrets = Secrets::find(None, None, &args.out, false)?;
     secrets.keep(&args.out)?;
     let folder = args.experiment.parent().unwrap_or(Path::new(""));
@@ -117,7 +122,7 @@ fn keep_secrets(args: &TrainRunArgs) -> Result<SigningKey, CliError> {
     secrets::read_key(&args.out.join(PRIVATE_DIR).join(KEY_FILE)).map_err(CliError::Input)
 }
 
-fn options(args: &TrainRunArgs, out: &Path) -> Result<StageOptions, CliError> {
+fn options(args: &TrainBeginArgs, out: &Path) -> Result<StageOptions, CliError> {
     let folder = args.experiment.parent().unwrap_or(Path::new("")).to_owned();
     Ok(StageOptions {
         folder,
@@ -171,6 +176,8 @@ fn report(folder: &RunFolder, json: bool) -> Result<(), CliError> {
             value(row.measures.reward.high),
         ));
     }
-    text.push_str(&format!("next: arena train plot {}\n", folder.path().display()));
+    let folder = folder.path().to_string_lossy();
+    let next = shell::command_line(["train", "plot", &*folder]);
+    text.push_str(&format!("next: {next}\n"));
     screen::results(&text)
 }

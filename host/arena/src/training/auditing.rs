@@ -23,10 +23,13 @@ use sha2::{Digest, Sha256};
 
 use crate::advance::Advance;
 use crate::error::{CliError, Complaint};
+use crate::training::retraining;
 use crate::{files, inputs, model_files};
 
 /// The ledger of a run, in its folder.
 const LEDGER: &str = "ledger";
+/// The step without which updates are not repeated.
+const ADVANTAGES: &str = "advantages";
 /// The experiment of a run, in its folder.
 const EXPERIMENT: &str = "experiment.toml";
 
@@ -35,7 +38,7 @@ pub fn is_run(folder: &Path) -> bool {
     folder.join(LEDGER).is_dir() && folder.join(EXPERIMENT).is_file()
 }
 
-/// Audits the run in a folder.
+/// Audits the run in a folder, and repeats its updates if that is asked for.
 ///
 /// # Errors
 /// The experiment file cannot be read.
@@ -44,6 +47,7 @@ pub fn run(
     policy: &Policy,
     held: &[Vec<u8>],
     catalog: Option<&Catalog>,
+    is_repeated: bool,
 ) -> Result<RunAudit, CliError> {
     let path = folder.join(EXPERIMENT);
     let text = files::read_text(&path, EXPERIMENT_BYTES_MAX as u64).map_err(CliError::Input)?;
@@ -77,9 +81,16 @@ pub fn run(
         course: &course,
     };
     let mut advance = Advance::new("checked", "step", 0);
-    Ok(audit(&options, &mut |progress| {
+    let mut audit = audit(&options, &mut |progress| {
         advance.show(progress.steps_done.into(), progress.step_count.into());
-    }))
+    });
+    drop(advance);
+    let follows = audit.step(ADVANTAGES).is_some_and(|step| step.verdict.is_verified());
+    // Where what was learned from is not what is written, there is nothing to repeat.
+    if is_repeated && follows {
+        audit.conclude_updates(retraining::run(folder, &experiment, &text)?);
+    }
+    Ok(audit)
 }
 
 /// Returns the rows of the policy's embedding; `None` where its weights are not on this machine.

@@ -18,7 +18,7 @@ use arena_train::experiment::{EvaluateConfig, Experiment, Mode, Occasion, WarmSt
 use arena_train::metrics::rows::{EvaluationRow, LearningMetrics, PaceMetrics, StepRow};
 use arena_train::run_folder::{FolderError, RunFolder};
 use arena_train::steps::PolicyFacts;
-use arena_train::trainer::{Imitation, Report, Trainer};
+use arena_train::trainer::{Report, Trainer};
 use sha2::{Digest, Sha256};
 
 use crate::error::{CliError, Complaint};
@@ -28,6 +28,7 @@ use crate::training::events::Events;
 use crate::training::policy::Policy;
 use crate::training::progress::Progress;
 use crate::training::stage::{self, PlayedLog, Stage, StageOptions};
+use crate::training::updates;
 
 /// The file of all steps' lines.
 pub const STEPS: &str = "steps.jsonl";
@@ -180,28 +181,16 @@ impl<'a> Run<'a> {
         let Some(PlayedLog { records, .. }) = played else {
             return Ok(false);
         };
-        let lessons = self.experiment.demonstrations(&records, self.facts).map_err(|error| {
-            CliError::Input(Complaint::new("cannot learn from the demonstrations", error))
-        })?;
-        let train = &self.experiment.train;
-        let imitation = Imitation {
-            adam: train.adam,
-            micro_batch_tokens: train.micro_batch_tokens,
-            epochs: config.epochs,
-            batch: config.batch,
-            learning_rate: config.learning_rate,
-            warm_up: config.warm_up,
-        };
-        let mut stream = self.experiment.stream("train-imitation", 0);
         let (stop, progress) = (self.stop, &mut self.progress);
         let mut tell = |done, all, loss| {
             progress.imitation(done, all, loss);
             !stop.load(Ordering::SeqCst)
         };
-        let is_done = self.trainer.imitate(&lessons, &imitation, &mut stream, &mut tell);
-        let is_done = is_done.map_err(|error| fails(&error))?;
-        self.trainer.forget();
-        self.progress = Progress::new(train.steps);
+        let trainer = &mut self.trainer;
+        let experiment = self.experiment;
+        let is_done =
+            updates::imitate(experiment, config, trainer, &records, self.facts, &mut tell)?;
+        self.progress = Progress::new(experiment.train.steps);
         Ok(is_done)
     }
 
@@ -219,7 +208,9 @@ impl<'a> Run<'a> {
         let rollout_seconds = started.elapsed().as_secs_f64();
         let account = account::account(self.experiment, step, &played.records, self.facts)?;
         let updating = Instant::now();
-        let report = self.learn(step, &played, &account)?;
+        let (experiment, trainer) = (self.experiment, &mut self.trainer);
+        let records = &played.records;
+        let report = updates::learn(experiment, step, trainer, records, &account, self.facts)?;
         let update_seconds = updating.elapsed().as_secs_f64();
         let seconds = started.elapsed().as_secs_f64();
         let row = StepRow {
@@ -242,23 +233,6 @@ impl<'a> Run<'a> {
         self.events.step(&row)?;
         self.progress.step(&row);
         Ok(true)
-    }
-
-    fn learn(
-        &mut self,
-        step: u32,
-        played: &PlayedLog,
-        account: &Account,
-    ) -> Result<Report, CliError> {
-        let advantages = &account.advantages.advantages;
-        let lessons = self.experiment.lessons(&played.records, advantages, self.facts);
-        let lessons = lessons.map_err(|error| {
-            CliError::Input(Complaint::new(format!("cannot learn from step {step}"), error))
-        })?;
-        let rate = self.experiment.learning_rate(step);
-        let mut stream = self.experiment.stream("train-minibatches", step);
-        let course = self.experiment.course();
-        self.trainer.learn(&lessons, &course, rate, &mut stream).map_err(|error| fails(&error))
     }
 
     fn learning(&self, step: u32, account: &Account, report: &Report) -> LearningMetrics {
