@@ -4,27 +4,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena_core::catalog::draw_scenario;
 use arena_core::draws::Draws;
 use arena_core::entry::DrawEntry;
-use arena_core::fault::SeatError;
-use arena_core::referee;
-use arena_core::scenario::Role;
-use arena_core::seat::Seat;
 use arena_runner::event::{RunStatus, Summary};
 
 use crate::cli::RunArgs;
 use crate::commands::tournament_show;
 use crate::drawing::{self, Drawing};
 use crate::error::{CliError, Complaint, EXIT_INTERRUPTED, EXIT_OK};
-use crate::examination::last_words;
 use crate::preparation::{self, Prepared};
 use crate::progress::Progress;
 use crate::render::transcript::{count, thousands};
 use crate::{engines, interrupt, playing, reading, results, screen, shell};
-
-/// Seed of the seats that are briefed once before the first match. It is no match's.
-const BRIEFING_SEED: u64 = 0;
 
 /// Plays what the log does not hold yet, and prints the tables.
 ///
@@ -36,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<u8, CliError> {
     let prepared = preparation::prepare(args)?;
     say_what_is_played(&prepared);
     let drawing = drawing::open(&prepared, args)?;
-    brief_once(&prepared);
+    playing::brief_once(&prepared);
     if stop.load(Ordering::SeqCst) {
         screen::remark(&format!("interrupted before the first match\nnext: {}", same_command()));
         return Ok(EXIT_INTERRUPTED);
@@ -79,34 +70,6 @@ fn workers(prepared: &Prepared) -> String {
     match engines::slots(&prepared.models) {
         0 => workers,
         slots => format!("{workers} for {} of models", count(slots as u64, "slot")),
-    }
-}
-
-/// Briefs every agent as its matches will, and says who faults at that. A mistake in its parameters
-/// would otherwise show only as a table full of faults. The agent plays all the same, and loses.
-fn brief_once(prepared: &Prepared) {
-    // The draws may not be open yet, and what is drawn here is no match's scenario then.
-    let root = prepared.catalog_root;
-    let scenario = draw_scenario(&prepared.config, &prepared.catalog, root, 0, 0);
-    for (agent, entrant) in prepared.config.agents.iter().zip(&prepared.entrants) {
-        let faults = Role::BOTH.into_iter().find_map(|role| {
-            let params = &agent.params;
-            let brief = referee::brief(&prepared.rules, &scenario, role, params, BRIEFING_SEED);
-            let seat = prepared.sandbox.seat(&entrant.component, &entrant.grants, BRIEFING_SEED);
-            let mut seat = seat.ok()?;
-            match seat.begin(&brief) {
-                Err(SeatError::Fault(fault)) => Some((fault, seat.take_usage().trace)),
-                _ => None,
-            }
-        });
-        if let Some((fault, trace)) = faults {
-            screen::remark(&format!(
-                "warning: agent `{}` faults when it is briefed: {fault}{}\n  \
-                 hint: check its `params`; as they are, it loses every match",
-                agent.name,
-                last_words(&trace),
-            ));
-        }
     }
 }
 

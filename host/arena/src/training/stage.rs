@@ -112,6 +112,7 @@ impl<'a> Stage<'a> {
         let schedule = preparation::schedule(&label, &file.config, &catalog)?;
         let out_dir = self.run.log(occasion);
         let secrets = Secrets::find(Some(&self.key), None, &out_dir, false)?;
+        let is_first = self.set_up.is_none();
         let (sandbox, workers, models) = self.set_up(&file, policy)?;
         let setting = Setting {
             file,
@@ -125,6 +126,9 @@ impl<'a> Stage<'a> {
             sandbox,
         };
         let prepared = preparation::assemble(setting, &mut self.components)?;
+        if is_first {
+            playing::brief_once(&prepared);
+        }
         let summary = playing::play(&prepared, None, stop, events)?;
         if summary.status == RunStatus::Interrupted {
             return Ok(None);
