@@ -6,7 +6,8 @@
 //! a usable answer the agent plays the safe rule of `linear`: it concedes evenly over its turns
 //! from its best price to its reserve, takes an offer that is as good, and says nothing. It does
 //! so for the turn where the repair fails, and for the rest of the match once there is no model
-//! to ask; the trace says which.
+//! to ask; the trace says which. An agent that is trained is told to stop instead: it would learn
+//! that the rule speaks for it.
 
 use crate::attack::Attacks;
 use crate::game::{Brief, Event, Reply, Role};
@@ -17,6 +18,7 @@ use crate::prompt::Prompt;
 use crate::reply;
 use crate::speaker::Speaker;
 use crate::trace;
+use crate::training;
 use crate::view::View;
 
 /// What holds a model back from a price beyond its seat's reserve.
@@ -39,6 +41,23 @@ impl Bound {
     }
 }
 
+/// What becomes of an answer that cannot be read or played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unusable {
+    /// The model is asked once more, and then the safe rule plays.
+    Repaired,
+    /// The guest stops, which the host counts as this seat's fault: the format error of arXiv
+    /// 2604.09855.
+    Fault,
+}
+
+impl Unusable {
+    fn take(params: &mut Params) -> Result<Unusable, ParamError> {
+        let choice = params.choice("unusable", &["repair", "fault"])?;
+        Ok([Unusable::Repaired, Unusable::Fault][choice])
+    }
+}
+
 /// A seat that a model plays.
 pub struct Haggler {
     view: View,
@@ -46,6 +65,7 @@ pub struct Haggler {
     speaker: Speaker,
     attacks: Option<Attacks>,
     bound: Bound,
+    unusable: Unusable,
     step: u32,
     lengths: Lengths,
 }
@@ -53,7 +73,8 @@ pub struct Haggler {
 impl Haggler {
     /// Takes the parameters of [`Prompt`], [`Speaker`] and [`View`], `thought` (most characters of
     /// one that the grammar allows, 120), `talk` (most bytes that are sent of it, 160) and `step`
-    /// (least concession between two offers that the grammar allows, 1 % of the list price).
+    /// (least concession between two offers that the grammar allows, 1 % of the list price), and
+    /// `unusable` (`repair`, or `fault`: an answer that cannot be used loses the match).
     ///
     /// # Errors
     /// A parameter that cannot be read.
@@ -65,8 +86,14 @@ impl Haggler {
     ) -> Result<Haggler, ParamError> {
         let prompt = Prompt::new(brief, params)?;
         let list_price = brief.item.list_price;
+        let mut speaker = Speaker::new(params, prompt.negotiator(), temperature)?;
+        let unusable = Unusable::take(params)?;
+        if unusable == Unusable::Fault {
+            speaker.ask_once();
+        }
         Ok(Haggler {
-            speaker: Speaker::new(params, prompt.negotiator(), temperature)?,
+            speaker,
+            unusable,
             attacks: (prompt.manner == Manner::Injector).then(|| Attacks::any(brief)),
             prompt,
             bound,
@@ -77,6 +104,9 @@ impl Haggler {
     }
 
     /// Makes the next move; see [`crate::Agent::act`].
+    ///
+    /// # Panics
+    /// If the model's answer cannot be used, and that is to be a fault.
     pub fn act(&mut self, news: &[Event]) -> Reply {
         self.view.hear(news);
         let question = self.prompt.turn(&self.view, news);
@@ -84,9 +114,16 @@ impl Haggler {
         let grammar = grammar::answer(&legal, self.lengths);
         let (view, bound) = (&mut self.view, self.bound);
         let played = self.speaker.ask(&question, &grammar, |text| play(view, bound, text));
-        let reply =
-            played.unwrap_or_else(|| self.view.answer(self.view.concede(self.view.clock())));
+        let reply = played.unwrap_or_else(|| self.without_answer());
         self.spoken(reply)
+    }
+
+    fn without_answer(&mut self) -> Reply {
+        if self.unusable == Unusable::Fault && self.speaker.is_there() {
+            training::metric("invalid", 1);
+            panic!("the model's answer cannot be used");
+        }
+        self.view.answer(self.view.concede(self.view.clock()))
     }
 
     /// The worst price that the grammar allows: with no bound the far end of the public range.

@@ -28,6 +28,7 @@ pub struct Speaker {
     sampling: Sampling,
     /// `None` once no model can be asked.
     conversation: Option<Conversation>,
+    attempts_max: u32,
     restarts_left: u32,
 }
 
@@ -68,7 +69,23 @@ impl Speaker {
                 None
             }
         };
-        Ok(Speaker { opening, sampling, conversation, restarts_left: RESTARTS_MAX })
+        Ok(Speaker {
+            opening,
+            sampling,
+            conversation,
+            attempts_max: ATTEMPTS_MAX,
+            restarts_left: RESTARTS_MAX,
+        })
+    }
+
+    /// Asks for no repairs from now on.
+    pub fn ask_once(&mut self) {
+        self.attempts_max = 1;
+    }
+
+    /// Says whether there is a model that can still be asked.
+    pub fn is_there(&self) -> bool {
+        self.conversation.is_some()
     }
 
     /// Asks, and returns what `read` makes of the answer, or nothing if there is no answer that
@@ -104,7 +121,7 @@ impl Speaker {
             grammar.clone_into(bound);
         }
         let mut message = question.to_owned();
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..self.attempts_max {
             conversation.chat.add(ChatRole::User, &message)?;
             let completion = complete(&conversation.chat, &mut self.sampling)?;
             conversation.tokens = completion.input_tokens.saturating_add(completion.output_tokens);
@@ -116,7 +133,7 @@ impl Speaker {
                 }
             }
         }
-        trace::note("falls back for this turn");
+        trace::note("has no usable answer for this turn");
         Ok(None)
     }
 

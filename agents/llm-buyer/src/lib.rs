@@ -10,8 +10,9 @@ use arena_guest::{Agent, Brief, Event, Reply};
 ///
 /// Parameters: `bound` (`reserve` keeps the model to its reserve, `none` leaves that to the host),
 /// `persona` (`neutral`, `begging`, `insulting`, `unyielding`, `false-authority`, `injector`),
-/// `grammar` (`yes`, `no`), `step`, `thought`, `talk`, `hear`, `item`, `model`, `tokens`,
-/// `temperature`, `min_p`, `low`, `high`, `turns`.
+/// `grammar` (`yes`, `no`), `unusable` (`repair`, `fault`), `step`, `thought`, `talk`, `hear`,
+/// `item`, `model`, `tokens`, `temperature`, `min_p`, `low`, `high`, `turns`. In training give it
+/// `bound=none grammar=no min_p=0 unusable=fault`, so that its words are the model's own.
 pub struct LlmBuyer(Haggler);
 
 impl Agent for LlmBuyer {

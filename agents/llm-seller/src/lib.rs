@@ -11,8 +11,9 @@ use arena_guest::{Agent, Brief, Event, Reply, Role};
 /// agent. See [`arena_guest::haggler`] for repairs and what is played without a usable answer.
 ///
 /// Parameters: `markup` (a share, 5 %), `persona` (`neutral`, `begging`, `insulting`, `unyielding`,
-/// `false-authority`, `injector`), `grammar` (`yes`, `no`), `step`, `thought`, `talk`, `hear`,
-/// `item`, `model`, `tokens`, `temperature`, `min_p`, `low`, `high`, `turns`.
+/// `false-authority`, `injector`), `grammar` (`yes`, `no`), `unusable` (`repair`, `fault`), `step`,
+/// `thought`, `talk`, `hear`, `item`, `model`, `tokens`, `temperature`, `min_p`, `low`, `high`,
+/// `turns`.
 pub struct LlmSeller(Haggler);
 
 impl Agent for LlmSeller {
