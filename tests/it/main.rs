@@ -29,6 +29,7 @@ mod second_drawer;
 mod second_reader;
 mod submit;
 mod tampering;
+mod teacher_talk;
 mod tidy;
 mod training;
 mod verifiers;

@@ -1,5 +1,5 @@
 //! A buyer that knows how to bargain but not how to bargain well, as a language model: what a new
-//! compact model learns its language from.
+//! compact model learns its language from, and a large one the three lines of `llm-buyer`.
 //!
 //! It reads the situation from the conversation and answers in the policy's own tokens, so that a
 //! tournament in which it plays is a record to learn from. It opens near its budget, concedes
@@ -9,6 +9,8 @@
 //! The same request gives the same answer.
 //!
 //! Not here: what the words mean (`guest-sdk/src/compact.rs`), learning from records (`example`).
+
+pub mod talk;
 
 use arena_core::seat::SampledToken;
 use arena_core::seed::{Root, Stream};
@@ -26,6 +28,15 @@ use crate::compact::vocabulary::{ARGUMENTS, LEVEL_MAX};
 
 /// Turns that it plans for where the horizon is hidden.
 const HIDDEN_TURNS: u32 = 10;
+
+/// How what it says is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Compact words, as `compact-buyer` reads them.
+    Compact,
+    /// Thought, Talk and Action lines, as `llm-buyer` reads them.
+    Talk,
+}
 
 /// What the teacher is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +66,21 @@ impl Default for TeacherOptions {
 }
 
 impl TeacherOptions {
+    /// Argues more often: sentences are what it is to show.
+    pub fn talking() -> TeacherOptions {
+        TeacherOptions { argue_milli: 300, ..TeacherOptions::default() }
+    }
+
     /// Returns one `key=value` a line.
-    fn description(&self) -> String {
+    fn description(&self, language: Language) -> String {
         let TeacherOptions { opening_milli, concession_milli, argue_milli, explore_milli } = self;
         format!(
-            "engine=teacher {}\nopening-milli={}..{}\nconcession-milli={}..{}\nargue-milli={}\n\
+            "engine={} {}\nopening-milli={}..{}\nconcession-milli={}..{}\nargue-milli={}\n\
              explore-milli={}\n",
+            match language {
+                Language::Compact => "teacher",
+                Language::Talk => "teacher-talk",
+            },
             env!("CARGO_PKG_VERSION"),
             opening_milli[0],
             opening_milli[1],
@@ -75,6 +95,7 @@ impl TeacherOptions {
 /// The teacher of one policy.
 pub struct TeacherModel {
     info: ModelInfo,
+    language: Language,
     options: TeacherOptions,
     tokenizer: Tokenizer,
     chat_template: ChatTemplate,
@@ -83,6 +104,21 @@ pub struct TeacherModel {
 }
 
 impl TeacherModel {
+    /// Makes a teacher of compact words that answers to `name` in the tokens of this policy.
+    ///
+    /// # Errors
+    /// As [`TeacherModel::of`].
+    ///
+    /// # Panics
+    /// As [`TeacherModel::of`].
+    pub fn new(
+        name: &str,
+        policy: &Weights,
+        options: TeacherOptions,
+    ) -> Result<TeacherModel, WeightsError> {
+        TeacherModel::of(Language::Compact, name, policy, options)
+    }
+
     /// Makes a teacher that answers to `name` in the tokens of this policy.
     ///
     /// # Errors
@@ -90,7 +126,8 @@ impl TeacherModel {
     ///
     /// # Panics
     /// If a range of the options is the wrong way round, or goes beyond the whole.
-    pub fn new(
+    pub fn of(
+        language: Language,
         name: &str,
         policy: &Weights,
         options: TeacherOptions,
@@ -99,7 +136,7 @@ impl TeacherModel {
         for [low, high] in ranges {
             assert!(low <= high && high <= 1_000, "a range of shares runs from low to high");
         }
-        let engine = options.description();
+        let engine = options.description(language);
         let info = ModelInfo {
             name: name.to_owned(),
             context_tokens: u32::try_from(policy.config().context_tokens).unwrap_or(u32::MAX),
@@ -108,7 +145,7 @@ impl TeacherModel {
         };
         let (tokenizer, chat_template) = (policy.tokenizer()?, policy.chat_template()?);
         let end = policy.config().eos.first().copied();
-        Ok(TeacherModel { info, options, tokenizer, chat_template, end })
+        Ok(TeacherModel { info, language, options, tokenizer, chat_template, end })
     }
 
     /// Decides what to say, without the end of the turn.
@@ -196,8 +233,11 @@ impl LanguageModel for TeacherModel {
             );
             return Err(ModelError::InvalidInput(detail));
         }
-        // As the policy would write it: every word with the space before it.
-        let text = format!(" {}", self.decide(request)?);
+        let text = match self.language {
+            // As the policy would write it: every word with the space before it.
+            Language::Compact => format!(" {}", self.decide(request)?),
+            Language::Talk => talk::decide(&self.options, request)?,
+        };
         let written = self.tokenizer.encode_text(&text);
         let written = written.map_err(|error| ModelError::InvalidInput(error.to_string()))?;
         let mut ids: Vec<u32> = written.into_iter().chain(self.end).collect();
@@ -275,14 +315,20 @@ impl Situation {
 
     /// Returns the level that it would offer now.
     fn next(&self, opening_milli: u64, concession_milli: u64) -> u32 {
-        let budget = u64::from(self.budget);
-        // In thousandths of a level.
-        let opening = budget * opening_milli;
-        let way = (budget * 1_000 - opening) * concession_milli / 1_000;
-        let turns = u64::from(self.turn + self.left - 1).max(1);
-        let level = (opening + way * u64::from(self.turn) / turns) / 1_000;
-        u32::try_from(level).expect("a level is small").min(self.budget)
+        let [budget, turn, left] = [self.budget, self.turn, self.left].map(u64::from);
+        let level = offer_after(budget, [opening_milli, concession_milli], turn, left);
+        u32::try_from(level).expect("a level is small")
     }
+}
+
+/// Returns what it offers after `turn` own turns, with `left` to come: from a share of the budget
+/// even steps to another one, both in thousandths, of what is left to the budget.
+fn offer_after(budget: u64, [opening, concession]: [u64; 2], turn: u64, left: u64) -> u64 {
+    // In thousandths of the budget's unit.
+    let opening = budget * opening;
+    let way = (budget * 1_000 - opening) * concession / 1_000;
+    let turns = (turn + left - 1).max(1);
+    ((opening + way * turn / turns) / 1_000).min(budget)
 }
 
 /// Draws what the language allows here.
@@ -403,8 +449,8 @@ mod tests {
         assert!(said.contains(" accept") && said.contains(" walk"));
         let levels = said.iter().filter(|reply| reply.starts_with(" offer")).map(|r| level(r));
         assert_eq!(levels.collect::<std::collections::BTreeSet<_>>().len(), 61);
-        let argued = |word: &&str| said.iter().any(|reply| reply.ends_with(*word));
-        assert!(ARGUMENTS.iter().all(|word| argued(&word)));
+        let argued = |word: &str| said.iter().any(|reply| reply.ends_with(word));
+        assert!(ARGUMENTS.iter().all(|word| argued(word)));
     }
 
     #[test]

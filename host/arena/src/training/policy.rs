@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_core::config::models::{Device, WeightsConfig, WeightsSource};
+use arena_core::scenario::Role;
 use arena_core::seed::{Root, Stream};
 use arena_llm::model::{Completion, LanguageModel, ModelError, ModelInfo};
 use arena_llm::request::Request;
@@ -20,7 +21,7 @@ use arena_train::compact;
 use arena_train::experiment::{Experiment, POLICY, PolicySource};
 use arena_train::run_folder::{FolderError, RunFolder};
 use arena_train::steps::PolicyFacts;
-use arena_train::teacher::{TeacherModel, TeacherOptions};
+use arena_train::teacher::{Language, TeacherModel, TeacherOptions};
 use arena_weights::adapter::Adapter;
 use arena_weights::error::WeightsError;
 use arena_weights::tensor::Tensor;
@@ -258,12 +259,16 @@ impl<'a> Policy<'a> {
     /// # Errors
     /// The policy has no teacher.
     pub fn teacher(&self) -> Result<Answering, CliError> {
-        if !matches!(self.experiment.policy.source, PolicySource::Compact(_)) {
-            let fact = "there is a teacher for policies of kind `compact` only";
+        if self.experiment.learner.role == Role::Seller {
+            let fact = "there is a teacher for buyers only";
             let complaint = Complaint::new("cannot make a warm start", fact);
             return Err(CliError::Config(complaint.hint("leave `[warm_start]` out")));
         }
-        let teacher = TeacherModel::new(POLICY, &self.weights, TeacherOptions::default())
+        let (language, options) = match self.experiment.policy.source {
+            PolicySource::Compact(_) => (Language::Compact, TeacherOptions::default()),
+            PolicySource::Weights(_) => (Language::Talk, TeacherOptions::talking()),
+        };
+        let teacher = TeacherModel::of(language, POLICY, &self.weights, options)
             .map_err(|error| model_files::complain(&self.path, &error))?;
         Ok(Answering { model: Arc::new(teacher), slots: 0, engine: None })
     }
