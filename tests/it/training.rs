@@ -194,6 +194,18 @@ fn an_audit_computes_every_reward_and_advantage_again() {
     let (code, audit) = finished().audit("whole", &[]);
     assert_eq!((code, &audit["verified"]), (Some(0), &Value::Bool(true)), "{audit:#}");
     assert_eq!((&audit["training_steps"], &audit["matches"]), (&3.into(), &48.into()));
+    // Each step's log is an ordinary one, and so is each evaluation's.
+    for log in ["whole/steps/000002", "whole/evaluations/000003-sampled"] {
+        let key = finished().path(log).join("log.vkey");
+        let audit = Command::new(ARENA)
+            .args(["audit", log, "--reexecute", "--key"])
+            .arg(key)
+            .current_dir(finished().folder.path())
+            .output()
+            .expect("the program runs");
+        let said = String::from_utf8_lossy(&audit.stdout);
+        assert!(audit.status.success(), "{log}: {said}");
+    }
 }
 
 /// Writes the ledger again, signed by the same key, with another account of some steps.

@@ -21,6 +21,7 @@ use crate::advantage::Baseline;
 use crate::objective::Loss;
 use crate::optimiser::{AdamW, Schedule};
 use crate::reward::RewardKind;
+use crate::trainer::Routing;
 
 /// Longest experiment file in bytes.
 pub const EXPERIMENT_BYTES_MAX: usize = 256 << 10;
@@ -30,6 +31,8 @@ pub const EXPERIMENT_NAME_BYTES_MAX: usize = 40;
 pub const LAYERS_MAX: u32 = 64;
 /// Widest vector of a new model.
 pub const WIDTH_MAX: u32 = 4_096;
+/// Most weights of a new model.
+pub const WEIGHTS_MAX: u64 = 1 << 28;
 /// Most episodes of a group.
 pub const GROUP_SIZE_MAX: u32 = 1_024;
 /// Most passes over the same examples.
@@ -203,6 +206,8 @@ pub struct TrainConfig {
     pub epochs: u32,
     /// Parts of a pass, each of which makes an update.
     pub minibatches: u32,
+    /// What chooses a mixture's experts after the first of several updates.
+    pub routing: Routing,
     /// Whether replies are taken that were sampled from a part of the distribution.
     pub allow_cuts: bool,
     /// Whether advantages are given to the wrong episodes.

@@ -16,9 +16,11 @@ use arena_core::scenario::Role;
 use toml::Spanned;
 
 use crate::advantage::Baseline;
+use crate::compact::weight_count;
 use crate::objective::{Clip, Loss, Objective};
 use crate::optimiser::{AdamW, Decay, Schedule};
 use crate::reward::RewardKind;
+use crate::trainer::Routing;
 
 use super::parse::{
     Given, RawAgent, RawEvaluate, RawExperiment, RawLearner, RawPolicy, RawTrain, RawWarmStart,
@@ -28,7 +30,7 @@ use super::{
     AdapterConfig, AgentConfig, EPOCHS_MAX, EXPERIMENT_BYTES_MAX, EXPERIMENT_NAME_BYTES_MAX,
     EvaluateConfig, Experiment, FIELDS_MAX, FieldConfig, GROUP_SIZE_MAX, LAYERS_MAX, LEARNER,
     LearnerConfig, MICRO_BATCH_TOKENS_MAX, MINIBATCHES_MAX, Mode, Occasion, POLICY, PolicyConfig,
-    PolicySource, Shape, Tables, TrainConfig, WIDTH_MAX, WarmStartConfig,
+    PolicySource, Shape, Tables, TrainConfig, WEIGHTS_MAX, WIDTH_MAX, WarmStartConfig,
 };
 
 type Checked<T> = Result<T, Mistake>;
@@ -206,7 +208,13 @@ fn check_shape(raw: &RawPolicy, context_tokens: u32) -> Checked<Shape> {
         let message = format!("`{heads}` heads do not share `{kv_heads}` evenly");
         return Err(Mistake::at(span(&raw.kv_heads, &raw.heads), message));
     }
-    Ok(Shape { layers, width, heads, kv_heads, feed_forward, context_tokens })
+    let shape = Shape { layers, width, heads, kv_heads, feed_forward, context_tokens };
+    let weights = weight_count(&shape);
+    if weights > WEIGHTS_MAX {
+        let message = format!("a model of `{weights}` weights, at most `{WEIGHTS_MAX}`");
+        return Err(Mistake::at(span(&raw.width, &raw.layers), message));
+    }
+    Ok(shape)
 }
 
 fn refuse_shape(raw: &RawPolicy) -> Checked<()> {
@@ -294,6 +302,8 @@ fn check_train(raw: &RawTrain, opponents: &[AgentConfig]) -> Checked<TrainConfig
         return Err(Mistake::at(span, message));
     }
     let steps = number(&raw.steps, 1..=STEPS_MAX)?;
+    let epochs = number_or(&raw.epochs, 1..=EPOCHS_MAX, 1)?;
+    let minibatches = number_or(&raw.minibatches, 1..=MINIBATCHES_MAX, 1)?;
     Ok(TrainConfig {
         steps,
         items,
@@ -313,11 +323,23 @@ fn check_train(raw: &RawTrain, opponents: &[AgentConfig]) -> Checked<TrainConfig
             1..=MICRO_BATCH_TOKENS_MAX,
             MICRO_BATCH_TOKENS,
         )?,
-        epochs: number_or(&raw.epochs, 1..=EPOCHS_MAX, 1)?,
-        minibatches: number_or(&raw.minibatches, 1..=MINIBATCHES_MAX, 1)?,
+        epochs,
+        minibatches,
+        routing: check_routing(&raw.routing, epochs * minibatches)?,
         allow_cuts: raw.allow_cuts.unwrap_or(false),
         shuffle_advantages: raw.shuffle_advantages.unwrap_or(false),
     })
+}
+
+fn check_routing(given: &Given<String>, updates: u32) -> Checked<Routing> {
+    let Some(given) = given else {
+        return Ok(Routing::Replay);
+    };
+    if updates == 1 {
+        let message = "`routing` has no effect on the only update of a step".to_owned();
+        return Err(Mistake::at(given.span(), message).hint("leave it out".to_owned()));
+    }
+    choose(given, &[("replay", Routing::Replay), ("anew", Routing::Anew)])
 }
 
 fn check_schedule(raw: &RawTrain, steps: u32) -> Checked<Schedule> {

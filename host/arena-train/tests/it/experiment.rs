@@ -157,6 +157,11 @@ fn mistakes_are_told_with_their_place() {
         "line 8, column 9: `policy.heads`: `32` numbers do not divide into `5` heads of even width",
     );
     refused(
+        "layers = 2\nwidth = 32",
+        "layers = 64\nwidth = 4096",
+        "line 7, column 9: `policy.width`: a model of `17181093888` weights, at most `268435456`",
+    );
+    refused(
         "greedy = \"temperature=0\"\n",
         "",
         "line 10, column 13: `learner.component`: greedy evaluations need `greedy`\n  \

@@ -15,24 +15,25 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Tells how far a run has come.
 pub struct Progress {
-    started: Instant,
     told: Instant,
+    /// Seconds of the steps since the program was started, and how many they are.
+    spent: f64,
     steps_done: u32,
     step_count: u32,
 }
 
 impl Progress {
-    /// Starts the clock before the first of the steps that are left.
+    /// Nothing is done yet, out of so many steps.
     pub fn new(step_count: u32) -> Progress {
-        let now = Instant::now();
-        Progress { started: now, told: now, steps_done: 0, step_count }
+        Progress { told: Instant::now(), spent: 0.0, steps_done: 0, step_count }
     }
 
     /// Tells of a step.
     pub fn step(&mut self, row: &StepRow) {
         self.steps_done += 1;
+        self.spent += row.pace.seconds.unwrap_or(0.0);
+        let each = Duration::from_secs_f64(self.spent / f64::from(self.steps_done));
         let left = self.step_count - row.step;
-        let each = self.started.elapsed() / self.steps_done;
         let StepRow { step, play, learning, pace } = row;
         let speed = pace.tokens_per_second.unwrap_or(0.0);
         screen::remark(&format!(

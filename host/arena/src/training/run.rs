@@ -188,10 +188,7 @@ impl<'a> Run<'a> {
         };
         let trainer = &mut self.trainer;
         let experiment = self.experiment;
-        let is_done =
-            updates::imitate(experiment, config, trainer, &records, self.facts, &mut tell)?;
-        self.progress = Progress::new(experiment.train.steps);
-        Ok(is_done)
+        updates::imitate(experiment, config, trainer, &records, self.facts, &mut tell)
     }
 
     /// Plays a step, learns from it and writes it down. Returns false where it was told to stop.

@@ -20,12 +20,13 @@ use arena_sandbox::Sandbox;
 use arena_train::experiment::{Experiment, Occasion};
 use arena_train::run_folder::RunFolder;
 
+use crate::commands::tournament_show;
 use crate::engines::{self, Answering, Computing};
 use crate::error::{CliError, Complaint};
 use crate::inputs::TournamentFile;
 use crate::preparation::{self, Components, Setting};
 use crate::secrets::Secrets;
-use crate::{playing, reading, sandbox};
+use crate::{playing, reading, results, sandbox};
 
 /// Where tournaments are played.
 pub struct Stage<'a> {
@@ -133,6 +134,7 @@ impl<'a> Stage<'a> {
         if summary.status == RunStatus::Interrupted {
             return Ok(None);
         }
+        publish(&prepared.out_dir)?;
         read(&prepared.out_dir).map(Some)
     }
 
@@ -159,6 +161,13 @@ impl<'a> Stage<'a> {
         let models = std::iter::once(policy.clone()).chain(others.iter().cloned()).collect();
         Ok((Arc::clone(sandbox), *workers, models))
     }
+}
+
+/// Publishes a finished log's tables, so that its audit has something to compare with.
+fn publish(log: &Path) -> Result<(), CliError> {
+    let reading = reading::read(log)?;
+    let report = tournament_show::build(&reading);
+    results::publish(log, &report.document(reading.is_closed()))
 }
 
 /// Reads a log that is finished.
