@@ -25,7 +25,7 @@ use arena_model::learner::Sequence;
 use arena_train::example::Example;
 use arena_train::objective::{Clip, Loss, Objective};
 use arena_train::optimiser::AdamW;
-use arena_train::trainer::{Course, Lesson, Trainer};
+use arena_train::trainer::{Course, Lesson, Routing, Trainer};
 use arena_weights::adapter::Adapter;
 use arena_weights::tensor::Tensor;
 use arena_weights::weights::Weights;
@@ -180,6 +180,7 @@ fn learn(
         micro_batch_tokens: load.micro_batch * (load.prompt + load.reply),
         epochs: 1,
         minibatches: 1,
+        routing: Routing::Anew,
     };
     let report = trainer.learn(&lessons, &course, 1e-4, &mut stream)?;
     assert_eq!(report.update_count, 1, "a step is one update");

@@ -217,6 +217,7 @@ impl Experiment {
             micro_batch_tokens: train.micro_batch_tokens,
             epochs: train.epochs,
             minibatches: train.minibatches,
+            routing: train.routing,
         }
     }
 

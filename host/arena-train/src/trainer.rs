@@ -46,6 +46,19 @@ pub struct Course {
     pub epochs: u32,
     /// Parts of a pass, each of which makes an update; at least 1.
     pub minibatches: u32,
+    /// What chooses a mixture's experts after the first update.
+    pub routing: Routing,
+}
+
+/// What chooses the experts of a mixture after the first of several updates from one step's
+/// episodes. A dense model has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// The router as it was before the first update, which is the one that sampled (rollout routing
+    /// replay, arXiv 2510.11370): ratios compare the same experts.
+    Replay,
+    /// The router as it is.
+    Anew,
 }
 
 /// How demonstrations are learned from.
@@ -179,6 +192,9 @@ impl Trainer {
         }
         let mut material = Material::of(lessons);
         if course.epochs * course.minibatches > 1 {
+            if course.routing == Routing::Replay && self.learner.shape().moe.is_some() {
+                self.keep_routes(&mut material.sequences, course.micro_batch_tokens)?;
+            }
             material.remember(&self.score(&material.sequences, course.micro_batch_tokens)?);
         }
         if course.loss.kl > 0.0 {
@@ -215,7 +231,15 @@ impl Trainer {
             *imitation;
         let objective = Objective::CrossEntropy;
         let loss = Loss { objective, kl: 0.0, entropy: 0.0, importance_cap: None };
-        let course = Course { loss, adam, micro_batch_tokens, epochs: 1, minibatches: 1 };
+        // One update from each batch, for which nothing was sampled.
+        let course = Course {
+            loss,
+            adam,
+            micro_batch_tokens,
+            epochs: 1,
+            minibatches: 1,
+            routing: Routing::Anew,
+        };
         let per_epoch = lessons.len().div_ceil(batch as usize);
         let update_count = u32::try_from(per_epoch).expect("runs have few matches") * epochs;
         let schedule = Schedule {
@@ -274,6 +298,22 @@ impl Trainer {
         self.learner.set_values(&self.state.values)?;
         report.gradient_norm = update.gradient_norm;
         report.update_count += 1;
+        Ok(())
+    }
+
+    /// Writes down which experts the tokens go through with the values as they are.
+    fn keep_routes(
+        &mut self,
+        sequences: &mut [Sequence],
+        tokens_max: usize,
+    ) -> Result<(), TrainError> {
+        for range in micro_batches(sequences, tokens_max) {
+            let part = &mut sequences[range];
+            let routes = self.learner.route(part)?;
+            for (sequence, experts) in part.iter_mut().zip(routes) {
+                sequence.experts = Some(experts);
+            }
+        }
         Ok(())
     }
 

@@ -113,6 +113,7 @@ pub(super) struct RawTrain {
     pub(super) micro_batch_tokens: Given<i128>,
     pub(super) epochs: Given<i128>,
     pub(super) minibatches: Given<i128>,
+    pub(super) routing: Given<String>,
     pub(super) shuffle_advantages: Option<bool>,
 }
 

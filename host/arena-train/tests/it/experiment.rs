@@ -5,6 +5,7 @@ use arena_core::hexadecimal::hex;
 use arena_train::advantage::Baseline;
 use arena_train::experiment::{Experiment, Mode, Occasion, PolicySource};
 use arena_train::objective::{Clip, Objective};
+use arena_train::trainer::Routing;
 
 const SMALL: &str = r#"name = "small"
 seed = 7
@@ -131,6 +132,17 @@ fn an_adapter_is_trained_beside_its_weights() {
     let step = experiment.tournament(Occasion::Step { step: 1 }, [0; 32]);
     assert!(step.contains("adapter = \"./policy\"\n"), "{step}");
     assert!(step.contains("weights = \"smollm2\"\n"), "{step}");
+}
+
+#[test]
+fn routes_are_replayed_where_a_step_has_several_updates_unless_the_file_says_otherwise() {
+    assert_eq!(small().train.routing, Routing::Replay);
+    let text = SMALL.replace("steps = 3", "steps = 3\nepochs = 2\nrouting = \"anew\"");
+    let experiment = Experiment::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(experiment.train.routing, Routing::Anew);
+    let text = SMALL.replace("steps = 3", "steps = 3\nrouting = \"anew\"");
+    let error = Experiment::parse(&text).expect_err("it is refused").to_string();
+    assert!(error.contains("`routing` has no effect on the only update of a step"), "{error}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use arena_train::example::Example;
 use arena_train::objective::{Clip, Loss, Objective};
 use arena_train::optimiser::AdamW;
 use arena_train::reward::RewardMicro;
-use arena_train::trainer::{Course, Imitation, Lesson, Trainer, TrainerState};
+use arena_train::trainer::{Course, Imitation, Lesson, Routing, Trainer, TrainerState};
 use arena_weights::config::{Architecture, ModelConfig};
 
 /// Tokens: a question, and four answers to it.
@@ -132,6 +132,7 @@ fn course(change: impl FnOnce(&mut Course)) -> Course {
         micro_batch_tokens: 10,
         epochs: 1,
         minibatches: 1,
+        routing: Routing::Replay,
     };
     change(&mut course);
     course
