@@ -19,6 +19,7 @@ mod llm;
 mod llm_guarded;
 mod llm_matches;
 mod log_commands;
+mod mixture;
 mod model_failures;
 mod model_records;
 mod negmas;

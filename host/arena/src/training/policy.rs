@@ -115,7 +115,13 @@ impl<'a> Policy<'a> {
             Device::Wgpu => BurnDevice::Wgpu,
             Device::Cuda => BurnDevice::Cuda,
         };
-        match BurnLearner::load(&self.weights, device, start, Activations::Kept) {
+        // What every layer keeps of a token does not fit on a device beside a large model; a new
+        // one is small enough.
+        let activations = match self.experiment.policy.source {
+            PolicySource::Compact(_) => Activations::Kept,
+            PolicySource::Weights(_) => Activations::Recomputed,
+        };
+        match BurnLearner::load(&self.weights, device, start, activations) {
             Ok(learner) => Ok(Box::new(learner)),
             Err(error) => Err(self.untrainable(&error)),
         }
