@@ -342,6 +342,49 @@ mod tests {
         assert_eq!(found.device_bf16(), 69_246_828_544);
     }
 
+    /// What `tournaments/experiments/qwen3-30b-a3b.toml` says in its first lines.
+    #[test]
+    fn the_experiment_with_30b_says_what_it_takes() {
+        let text = include_str!("../../../tournaments/experiments/qwen3-30b-a3b.toml");
+        let load = Load {
+            sequences: 1,
+            tokens_each: 4096,
+            scored_each: 1800,
+            activations: Activations::Recomputed,
+        };
+        let trained = Trained::Adapter { rank: 16, alpha: 32.0 };
+        let found = memory_estimate(&qwen3_30b_a3b(), &trained, &load);
+        let giga = |number: u64| number as f64 / 1e9;
+        // A policy and a seller that answer, and the learner.
+        let all = 2 * found.weights_f32 + found.device_f32();
+        let tokens = 64 * 8 * load.tokens_each;
+        let operations = tokens * (found.forward_flops_per_token + found.training_flops_per_token);
+        let minutes = operations as f64 / 20e12 / 60.0;
+        let (f32, bf16) = (giga(found.weights_f32), giga(found.weights_bf16));
+        let (learner_f32, learner_bf16) = (giga(found.device_f32()), giga(found.device_bf16()));
+        let said = [
+            format!("{f32:.1} GB in f32, {bf16:.1} GB in bf16"),
+            format!("{learner_f32:.1} GB in f32, {learner_bf16:.1} GB in bf16"),
+            format!("{:.1} GB beside the device", giga(found.host())),
+            format!("{:.3} MB a token", found.cache_per_token as f64 / 1e6),
+            format!("{:.1} GB a dialogue", giga(4096 * found.cache_per_token)),
+            format!("{:.1} billion operations", giga(found.forward_flops_per_token)),
+            format!("{:.1} billion operations", giga(found.training_flops_per_token)),
+            format!("{:.1} GB and the caches", giga(all)),
+            format!(
+                "{:.1} million tokens: {:.0} quadrillion",
+                tokens as f64 / 1e6,
+                operations as f64 / 1e15
+            ),
+            format!("{minutes:.0} minutes"),
+        ];
+        let text = text.replace("\n#", "");
+        for line in said {
+            assert!(text.contains(&line), "the file does not say `{line}`");
+        }
+        assert_eq!((60.0 * minutes / 60.0 / 24.0).round(), 3.0);
+    }
+
     #[test]
     fn keeping_everything_takes_every_layers_activations() {
         let load = Load {

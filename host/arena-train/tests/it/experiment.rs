@@ -1,5 +1,7 @@
 //! Experiment files: what they mean, what is refused, and the tournaments that follow from them.
 
+use std::path::Path;
+
 use arena_core::config::{Roles, Split, TournamentConfig};
 use arena_core::hexadecimal::hex;
 use arena_train::advantage::Baseline;
@@ -143,6 +145,21 @@ fn routes_are_replayed_where_a_step_has_several_updates_unless_the_file_says_oth
     let text = SMALL.replace("steps = 3", "steps = 3\nrouting = \"anew\"");
     let error = Experiment::parse(&text).expect_err("it is refused").to_string();
     assert!(error.contains("`routing` has no effect on the only update of a step"), "{error}");
+}
+
+#[test]
+fn every_shipped_experiment_parses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tournaments/experiments");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).expect("the shipped files") {
+        let path = entry.expect("a file").path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let parsed = Experiment::parse(&text);
+        let experiment = parsed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(path.file_stem(), Some(experiment.name.as_ref()));
+        files += 1;
+    }
+    assert!(files >= 3, "only {files} experiments found");
 }
 
 #[test]
