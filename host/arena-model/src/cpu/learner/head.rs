@@ -1,8 +1,8 @@
 //! From what leaves the last layer to scores, and from their slopes back.
 //!
-//! Logits are there for scored rows alone, and [`LOGITS_MAX`] of them at a time. On the way back they
-//! are computed again, unless those of all rows are still there. A token's log-probability is the
-//! one that the sampler says (`sampler`), in its order of sums.
+//! Logits are there for scored rows alone, and [`LOGITS_MAX`] of them at a time. On the way back
+//! they are computed again, unless those of all rows are still there. A token's log-probability is
+//! the one that the sampler says (`sampler`), in its order of sums.
 
 use std::sync::Mutex;
 
