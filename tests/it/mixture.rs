@@ -103,3 +103,19 @@ fn a_mixture_is_trained_with_its_routes_replayed_and_its_run_audits() {
     assert!(step["sampler_gap_max"].as_f64().is_some_and(|gap| gap < 1e-4), "{line}");
     arena(place.path(), &["audit", "run", "--key", "run/ledger/log.vkey"]);
 }
+
+#[test]
+fn a_teacher_that_nobody_understands_ends_the_run_with_the_reason() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    copy_model(&place.path().join("policy"));
+    let (before, rest) = EXPERIMENT.split_once("component = \"builtin:llm-buyer\"").expect("it");
+    let (_, after) = rest.split_once("\n\n").expect("its parameters end");
+    let text = format!("{before}component = \"builtin:compact-buyer\"\n\n{after}");
+    fs::write(place.path().join("mixture.toml"), text).expect("an experiment");
+    let mut command = Command::new(ARENA);
+    command.args(["train", "run", "mixture.toml", "--out", "run"]).current_dir(place.path());
+    let output = command.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("the agent got no answer from the teacher in any match"), "{said}");
+}

@@ -26,6 +26,13 @@ pub fn imitate(
     let lessons = experiment.demonstrations(records, policy).map_err(|error| {
         CliError::Input(Complaint::new("cannot learn from the demonstrations", error))
     })?;
+    if lessons.is_empty() {
+        let fact = "the agent got no answer from the teacher in any match";
+        let complaint = Complaint::new("cannot learn from the demonstrations", fact);
+        return Err(CliError::Input(complaint.hint(
+            "the teacher knows what `compact-buyer` asks new models and `llm-buyer` others",
+        )));
+    }
     let imitation = Imitation {
         adam: experiment.train.adam,
         micro_batch_tokens: experiment.train.micro_batch_tokens,
