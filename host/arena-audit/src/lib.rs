@@ -138,11 +138,7 @@ impl Audit {
     /// Returns whether every step is verified but those named, which may also be unchecked. A
     /// step that failed is never forgiven.
     pub fn is_verified_without(&self, unasked: &[&str]) -> bool {
-        self.steps.iter().all(|step| match step.verdict {
-            Verdict::Verified { .. } => true,
-            Verdict::Failed { .. } => false,
-            Verdict::NotChecked { .. } => unasked.contains(&step.id),
-        })
+        verdict::all_verified_without(&self.steps, unasked)
     }
 
     /// Enters what came of running the agents again. It stands on the other steps: where they

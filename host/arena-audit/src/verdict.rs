@@ -252,6 +252,16 @@ pub(crate) fn conclude(table: &StepTable, steps: &mut [Step], id: &'static str, 
     rest[0].verdict = stand(table, verdict, id, earlier);
 }
 
+/// Returns whether every step is verified but those named, which may also be unchecked. A step that
+/// failed is never forgiven.
+pub(crate) fn all_verified_without(steps: &[Step], unasked: &[&str]) -> bool {
+    steps.iter().all(|step| match step.verdict {
+        Verdict::Verified { .. } => true,
+        Verdict::Failed { .. } => false,
+        Verdict::NotChecked { .. } => unasked.contains(&step.id),
+    })
+}
+
 /// Returns the verdict of a step that stands on some of the earlier ones.
 fn stand(table: &StepTable, own: Verdict, id: &str, earlier: &[Step]) -> Verdict {
     let grounds = grounds(table, id);
