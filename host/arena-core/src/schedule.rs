@@ -27,6 +27,7 @@ pub struct Schedule {
     item_count: u32,
     pair_count: u64,
     roles: Roles,
+    scenario_group: u32,
 }
 
 /// One pair of a schedule: one or two matches over one scenario, two with the roles swapped.
@@ -139,8 +140,8 @@ impl Schedule {
             .and_then(|pairs| pairs.checked_mul(u64::from(repetitions)))
             .filter(|&pairs| pairs <= PAIRS_MAX)
             .ok_or(ScheduleError::TooManyPairs { pairing_count, item_count, repetitions })?;
-        let roles = config.roles;
-        Ok(Schedule { pairings, pairing_count, item_count, pair_count, roles })
+        let TournamentConfig { roles, scenario_group, .. } = *config;
+        Ok(Schedule { pairings, pairing_count, item_count, pair_count, roles, scenario_group })
     }
 
     /// Returns how many pairs are scheduled, at least 1.
@@ -179,10 +180,27 @@ impl Schedule {
             repetition: u32::try_from(visit / item_count).expect("a repetition's index fits"),
         }
     }
+
+    /// Returns the seeds of a pair's seats, as [`seat_seeds`] does, but for the seats of the field
+    /// where candidates have one role: whoever meets an agent of the field over an item, in a
+    /// group of repetitions, meets it with the same seed, the first draw of the stream `field` at
+    /// the item, the group and the agent. What candidates, or the samples of a group, are
+    /// compared by is then what they did, and not whom they met.
+    pub fn seat_seeds(&self, root: Root, plan: &PairPlan) -> [[u64; 2]; 2] {
+        let mut seeds = seat_seeds(root, plan.index);
+        if let Some(candidate) = self.roles.of_candidates() {
+            let role = candidate.other();
+            let agent = plan.seats(0)[role.index()];
+            let group = plan.repetition / self.scenario_group;
+            let address = [plan.item_index.into(), group.into(), agent.into()];
+            seeds[0][role.index()] = Stream::derive(root, "field", &address).bits();
+        }
+        seeds
+    }
 }
 
 /// Returns the seeds of a pair's four seats: for each leg, the buyer's and the seller's. A pair of
-/// one leg takes the first two.
+/// one leg takes the first two, or the candidate's of them ([`Schedule::seat_seeds`]).
 ///
 /// They are the first four draws of the stream `pair` at the pair's index, in this order. A
 /// pair that was voided is played again with the same seeds.

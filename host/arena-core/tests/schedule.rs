@@ -196,6 +196,35 @@ fn where_candidates_take_one_role_a_pair_is_one_match_in_which_they_have_it() {
     }
 }
 
+#[test]
+fn candidates_of_one_role_meet_the_same_seat_of_the_field_within_a_group_of_repetitions() {
+    let agents = numbered(5, |agent| agent == 1 || agent == 4);
+    let mut config = Setup { gauntlet: true, self_play: false, agents, repetitions: 6 }.config();
+    config.scenario_group = 3;
+    let root = Root::Seed(7);
+    for roles in [Roles::CandidatesBuy, Roles::CandidatesSell] {
+        config.roles = roles;
+        let schedule = Schedule::new(&config, 3).expect("the case can be scheduled");
+        let candidate = roles.of_candidates().expect("they have one role");
+        let mut met: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
+        for plan in (0..schedule.pair_count()).map(|index| schedule.pair(index)) {
+            let seeds = schedule.seat_seeds(root, &plan)[0];
+            let own = seat_seeds(root, plan.index)[0][candidate.index()];
+            assert_eq!(seeds[candidate.index()], own, "{roles:?}: {plan:?}");
+            let other = candidate.other().index();
+            let address = (plan.item_index, plan.repetition / 3, plan.seats(0)[other]);
+            met.entry(address).or_default().insert(seeds[other]);
+        }
+        assert_eq!(met.len(), 3 * 2 * 3, "items, groups and agents of the field");
+        assert!(met.values().all(|seeds| seeds.len() == 1), "{met:?}");
+        let all: BTreeSet<u64> = met.values().flatten().copied().collect();
+        assert_eq!(all.len(), met.len(), "and no two of them are alike");
+    }
+    config.roles = Roles::Both;
+    let both = Schedule::new(&config, 3).expect("the case can be scheduled");
+    assert_eq!(both.seat_seeds(root, &both.pair(5)), seat_seeds(root, 5));
+}
+
 fn setups() -> impl Strategy<Value = (Setup, u32)> {
     (any::<bool>(), any::<bool>(), 2_u16..9, 1_u32..6, 1_u32..4, any::<u16>()).prop_map(
         |(gauntlet, self_play, agent_count, item_count, repetitions, candidates)| {

@@ -23,7 +23,7 @@ use arena_core::record::MatchRecord;
 use arena_core::referee::{self, Voided};
 use arena_core::rules::Rules;
 use arena_core::scenario::{Role, Scenario};
-use arena_core::schedule::{self, PairPlan, Schedule};
+use arena_core::schedule::{PairPlan, Schedule};
 use arena_core::seat::{ModelCall, Seat};
 use arena_core::seed::Root;
 use arena_core::transcript::Transcript;
@@ -287,7 +287,7 @@ impl Worker<'_, '_, '_> {
         scenario: &Scenario,
         recorded: &MatchRecord,
     ) -> Result<MatchRecord, Voided> {
-        let seeds = schedule::seat_seeds(self.job.root, plan.index)[usize::from(leg)];
+        let seeds = self.job.schedule.seat_seeds(self.job.root, plan)[usize::from(leg)];
         let agents = plan.seats(leg);
         let mut seats = Role::BOTH.map(|role| {
             let side = role.index();

@@ -10,7 +10,6 @@
 use arena_core::entry::{Close, DrawEntry, Entry, MatchEntry, Reveal, TournamentId};
 use arena_core::hexadecimal::hex;
 use arena_core::record::{MatchRecord, VoidRecord};
-use arena_core::schedule;
 use arena_core::transcript::{self, Transcript};
 use arena_log::records::{RecordRef, Records};
 
@@ -177,7 +176,7 @@ impl Check<'_, '_, '_> {
         self.same("repetition", entry.repetition, plan.repetition, u32::to_string)?;
         self.same("agents", entry.agents, plan.seats(leg), pair)?;
         let record = self.read_transcript(&entry, attachment)?;
-        let seeds = schedule::seat_seeds(self.identity.root, plan.index)[usize::from(leg)];
+        let seeds = self.job.schedule.seat_seeds(self.identity.root, &plan)[usize::from(leg)];
         self.same("seeds", record.seeds, seeds, pair)?;
         if leg + 1 < self.job.schedule.leg_count() {
             progress.first_leg = Some(entry);

@@ -16,7 +16,7 @@ use arena_core::fault::{SeatError, VoidReason};
 use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::referee::{self, Voided};
 use arena_core::scenario::{Brief, Role, Scenario};
-use arena_core::schedule::{self, PairPlan};
+use arena_core::schedule::PairPlan;
 use arena_core::seat::{Seat, Usage};
 use arena_core::transcript::Transcript;
 use arena_core::turn::{End, Event, Reply};
@@ -295,7 +295,7 @@ impl<'a, 's, 'b> Worker<'a, 's, 'b> {
         legs: Range<u8>,
         scenario: &Scenario,
     ) -> Result<Vec<MatchRecord>, LegEnd> {
-        let seeds = schedule::seat_seeds(self.identity.root, plan.index);
+        let seeds = self.job.schedule.seat_seeds(self.identity.root, plan);
         legs.map(|leg| self.play_leg(plan, leg, scenario, seeds[usize::from(leg)])).collect()
     }
 

@@ -177,6 +177,10 @@ pub struct WarmStartConfig {
     pub learning_rate: f64,
     /// Updates over which it rises.
     pub warm_up: u32,
+    /// Offers of the teacher that carry an argument, in thousandths; `None` leaves it its habit.
+    pub argue_milli: Option<u32>,
+    /// Turns in which the teacher draws anything at all, in thousandths.
+    pub explore_milli: Option<u32>,
 }
 
 /// What a step does.

@@ -40,7 +40,9 @@ fn each_pair_has_one_match_in_which_candidates_have_their_role() {
             assert_eq!(record.agents, plan.agents);
             assert_eq!(record.agents[candidate_role.index()] % 2, 1, "{roles}: pair {index}");
             assert_eq!(record.agents[candidate_role.other().index()] % 2, 0);
-            assert_eq!(record.seeds, seat_seeds(stage.root(), index)[0]);
+            assert_eq!(record.seeds, stage.schedule.seat_seeds(stage.root(), &plan)[0]);
+            let side = candidate_role.index();
+            assert_eq!(record.seeds[side], seat_seeds(stage.root(), index)[0][side]);
             let (item, group) = (plan.item_index, plan.repetition / 3 * 3);
             let scenario = draw_scenario(&stage.config, &stage.catalog, stage.root(), item, group);
             assert_eq!((record.opener, record.horizon), (scenario.opener, scenario.horizon));

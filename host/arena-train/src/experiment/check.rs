@@ -281,7 +281,15 @@ fn check_warm_start(raw: &RawWarmStart) -> Checked<WarmStartConfig> {
         batch: number_or(&raw.batch, 1..=ITEMS_MAX, 32)?,
         learning_rate: real_or(&raw.learning_rate, 0.0..=1.0, 1e-3)?,
         warm_up: number_or(&raw.warm_up, 0..=STEPS_MAX, 10)?,
+        argue_milli: check_milli(&raw.argue)?,
+        explore_milli: check_milli(&raw.explore)?,
     })
+}
+
+/// A share that is counted in thousandths.
+fn check_milli(given: &Given<f64>) -> Checked<Option<u32>> {
+    let milli = |share: f64| (share * 1_000.0).round() as u32;
+    Ok(given.as_ref().map(|_| real_or(given, 0.0..=1.0, 0.0)).transpose()?.map(milli))
 }
 
 fn check_train(raw: &RawTrain, opponents: &[AgentConfig]) -> Checked<TrainConfig> {

@@ -86,6 +86,8 @@ pub(super) struct RawWarmStart {
     pub(super) batch: Given<i128>,
     pub(super) learning_rate: Given<f64>,
     pub(super) warm_up: Given<i128>,
+    pub(super) argue: Given<f64>,
+    pub(super) explore: Given<f64>,
 }
 
 #[derive(Deserialize)]

@@ -270,10 +270,15 @@ impl<'a> Policy<'a> {
             let complaint = Complaint::new("cannot make a warm start", fact);
             return Err(CliError::Config(complaint.hint("leave `[warm_start]` out")));
         }
-        let (language, options) = match self.experiment.policy.source {
+        let (language, mut options) = match self.experiment.policy.source {
             PolicySource::Compact(_) => (Language::Compact, TeacherOptions::default()),
             PolicySource::Weights(_) => (Language::Talk, TeacherOptions::talking()),
         };
+        if let Some(warm_start) = &self.experiment.warm_start {
+            let TeacherOptions { argue_milli, explore_milli, .. } = options;
+            options.argue_milli = warm_start.argue_milli.unwrap_or(argue_milli);
+            options.explore_milli = warm_start.explore_milli.unwrap_or(explore_milli);
+        }
         let teacher = TeacherModel::of(language, POLICY, &self.weights, options)
             .map_err(|error| model_files::complain(&self.path, &error))?;
         Ok(Answering { model: Arc::new(teacher), slots: 0, engine: None })
