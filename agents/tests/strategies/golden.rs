@@ -2,6 +2,7 @@
 //! has a budget of 8000 cents, the seller a cost of 4000, the list price is 10000, and the
 //! opponent does not come near enough to be accepted.
 
+use arena_guest::argument::Arguments;
 use arena_guest::{Move, Role};
 
 use crate::kit::{ALL, Start, brief, check, heard, replies, start};
@@ -189,6 +190,20 @@ fn the_fixed_ladder_climbs_its_rungs() {
     let two = brief(Role::Buyer, 8, "rungs=50%/75%");
     check(ladder, &two, &[9_000], "4000, 4000, 6000, 6000");
     check(ladder, &two, &[4_001, 4_001, 6_000], "4000, 4000, accept");
+}
+
+#[test]
+fn the_fixed_ladder_argues_in_its_first_offers_if_told_to() {
+    let ladder: Start = start::<fixed_ladder::FixedLadder>;
+    let said = |params: &str| -> Vec<usize> {
+        let made = replies(ladder, &brief(Role::Buyer, 12, params), &[9_000]);
+        let kinds = |talk: &str| Arguments::of(Role::Buyer).find(talk);
+        let found = made.iter().map(|reply| kinds(&reply.talk));
+        found.map(|kinds| kinds.iter().filter(|kind| **kind).count()).collect()
+    };
+    assert_eq!(said(""), [0; 6]);
+    assert_eq!(said("arguments=2"), [1, 1, 0, 0, 0, 0]);
+    assert_eq!(said("arguments=5"), [1, 1, 1, 1, 1, 0]);
 }
 
 #[test]
