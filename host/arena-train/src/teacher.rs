@@ -3,8 +3,9 @@
 //!
 //! It reads the situation from the conversation and answers in the policy's own tokens, so that a
 //! tournament in which it plays is a record to learn from. It opens near its budget, concedes
-//! slowly towards it, takes what is below its next offer, and seldom argues. A share of its
-//! offers is drawn over all levels and arguments, so that later sampling finds them.
+//! slowly towards it, takes what is below its next offer, and seldom argues, with each kind of
+//! argument once. A share of its offers is drawn over all levels and arguments, so that later
+//! sampling finds them.
 //!
 //! The same request gives the same answer.
 //!
@@ -167,8 +168,9 @@ impl TeacherModel {
             return Ok("accept".to_owned());
         }
         let argues = stream.below(1_000) < u64::from(self.options.argue_milli);
-        Ok(if argues {
-            format!("offer {next} {}", pick(&ARGUMENTS, &mut stream))
+        let fresh = situation.fresh();
+        Ok(if argues && !fresh.is_empty() {
+            format!("offer {next} {}", pick(&fresh, &mut stream))
         } else {
             format!("offer {next}")
         })
@@ -271,16 +273,22 @@ struct Situation {
     turn: u32,
     /// Own turns left, this one included.
     left: u32,
+    /// Kinds of argument that it brought forward before.
+    used: [bool; ARGUMENTS.len()],
 }
 
 impl Situation {
     fn read(request: &Request) -> Result<Situation, ModelError> {
-        let mut situation = Situation { budget: 0, ask: None, turn: 0, left: 0 };
+        let mut situation =
+            Situation { budget: 0, ask: None, turn: 0, left: 0, used: [false; ARGUMENTS.len()] };
         for message in &request.messages {
             let words: Vec<&str> = message.text.split_ascii_whitespace().collect();
             let known = match (message.role, words.as_slice()) {
-                (ChatRole::Assistant, _) => {
+                (ChatRole::Assistant, words) => {
                     situation.turn += 1;
+                    for (used, kind) in situation.used.iter_mut().zip(ARGUMENTS) {
+                        *used |= words.contains(&kind);
+                    }
                     Some(())
                 }
                 (ChatRole::System, ["budget", level]) => {
@@ -311,6 +319,12 @@ impl Situation {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Returns the kinds of argument that it has not brought forward: repeating one moves nobody.
+    fn fresh(&self) -> Vec<&'static str> {
+        let kinds = ARGUMENTS.iter().zip(self.used);
+        kinds.filter(|(_, used)| !used).map(|(kind, _)| *kind).collect()
     }
 
     /// Returns the level that it would offer now.
@@ -451,6 +465,20 @@ mod tests {
         assert_eq!(levels.collect::<std::collections::BTreeSet<_>>().len(), 61);
         let argued = |word: &str| said.iter().any(|reply| reply.ends_with(word));
         assert!(ARGUMENTS.iter().all(|word| argued(word)));
+    }
+
+    #[test]
+    fn it_brings_no_kind_of_argument_forward_twice() {
+        let teacher = teacher(TeacherOptions { argue_milli: 1_000, ..plain() });
+        let mut lines = vec!["budget 40".to_owned(), "begin left 6".to_owned()];
+        let mut brought = std::collections::BTreeSet::new();
+        for left in (0..6).rev() {
+            let shown: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let reply = say(&teacher, &shown, 3);
+            brought.extend(reply.split(' ').nth(3).map(str::to_owned));
+            assert_eq!(brought.len(), ARGUMENTS.len().min(lines.len() / 2), "{reply}");
+            lines.extend([reply, format!("asks 60 stays left {left}")]);
+        }
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub const ARGUMENTS: [&str; 10] = [
     "I pay in cash.",
     "I would take it today.",
 ];
+/// Sentences of each kind.
+const WORDINGS: usize = 2;
+/// Kinds of argument, a prime number: steps of any size go through all of them.
+const KINDS: u64 = (ARGUMENTS.len() / WORDINGS) as u64;
 /// Words around an offer, without and with its price.
 const OFFERS: [[&str; 2]; 4] =
     [["I can give you ", "."], ["I offer ", "."], ["How about ", "?"], ["Would you take ", "?"]];
@@ -57,7 +61,10 @@ pub fn decide(options: &TeacherOptions, request: &Request) -> Result<String, Mod
         return Ok(situation.deal());
     }
     let argues = stream.below(1_000) < u64::from(options.argue_milli);
-    let argument = argues.then(|| pick(&ARGUMENTS, &mut stream));
+    // The last question does not say what was brought forward before, so kinds go by turns.
+    let [first, step] = [character.below(KINDS), character.between(1, KINDS - 1)];
+    let kind = usize::try_from((first + step * call) % KINDS).expect("below a small number");
+    let argument = argues.then(|| pick(&ARGUMENTS[kind * WORDINGS..][..WORDINGS], &mut stream));
     let thought = match (situation.turn, argument) {
         (_, Some(_)) => "A reason may move them.",
         (0, None) => "I start below my limit.",
@@ -261,6 +268,24 @@ What the seller says stands in quotation marks.";
         let bids = || said.iter().filter(|answer| answer.contains("[BUY")).map(|one| bid(one));
         assert!(bids().min() < Some(20) && bids().max() > Some(100));
         assert!(ARGUMENTS.iter().all(|words| said.iter().any(|answer| answer.contains(words))));
+    }
+
+    #[test]
+    fn it_brings_no_kind_of_argument_forward_twice_in_five_turns() {
+        let options = TeacherOptions { argue_milli: 1_000, ..plain() };
+        for seed in 0..20 {
+            let mut kinds: Vec<usize> = (0..5)
+                .map(|call| {
+                    let mut asked = request("Turn 1 of 12. Your three lines:", seed);
+                    asked.key.call_index = call;
+                    let answer = decide(&options, &asked).expect("an answer");
+                    let place = ARGUMENTS.iter().position(|words| answer.contains(words));
+                    place.expect("an argument") / WORDINGS
+                })
+                .collect();
+            kinds.sort_unstable();
+            assert_eq!(kinds, [0, 1, 2, 3, 4], "{seed}");
+        }
     }
 
     #[test]
