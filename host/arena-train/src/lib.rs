@@ -15,6 +15,7 @@ pub mod objective;
 pub mod optimiser;
 pub mod metrics;
 pub mod phase;
+pub mod runs;
 pub mod plot;
 pub mod experiment;
 pub mod steps;

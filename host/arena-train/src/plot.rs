@@ -15,32 +15,17 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use crate::metrics::evaluation::Interval;
-use crate::metrics::rows::{EvaluationRow, StepRow};
-use crate::phase::{Phase, Phases, STEPS_MAX};
+use crate::metrics::rows::StepRow;
+use crate::phase::{Phases, STEPS_MAX};
+use crate::runs::{EVALUATIONS_MAX, Run};
 use measures::{EVALUATED, Evaluated, MEASURES, Measure};
 use panel::{Band, Line, Panel, Point, Stroke};
 
 /// Most runs on one page.
 pub const RUNS_MAX: usize = 16;
 
-/// Most evaluations of one run.
-pub const EVALUATIONS_MAX: usize = 100_000;
-
 /// Most panels of evaluations, one for each field and measure.
 const FIELDS_MAX: usize = 32;
-
-/// One run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Run {
-    /// What it is called in the legend.
-    pub name: String,
-    /// Its steps, in order.
-    pub steps: Vec<StepRow>,
-    /// Its evaluations, in order.
-    pub evaluations: Vec<EvaluationRow>,
-    /// Its phases, where it is long enough to have any.
-    pub phases: Option<Phases>,
-}
 
 /// Returns the page. `learner` is the name of the trained agent in evaluations; other agents are
 /// drawn as level lines.
@@ -123,19 +108,19 @@ fn phases(body: &mut String, runs: &[Run]) {
         append(body, format_args!("<tr><th scope=\"row\">{}</th><td>", escape(&run.name)));
         match &run.phases {
             None => body.push_str("too short to be labelled"),
-            Some(phases) => phase_strip(body, phases, &run.steps, last),
+            Some(phases) => phase_strip(body, phases, run, last),
         }
         body.push_str("</td></tr>\n");
     }
     body.push_str("</table>\n");
 }
 
-fn phase_strip(body: &mut String, phases: &Phases, steps: &[StepRow], last: u32) {
+fn phase_strip(body: &mut String, phases: &Phases, run: &Run, last: u32) {
     const WIDTH: f64 = 720.0;
     let at = |step: u32| WIDTH * f64::from(step) / f64::from(last.max(1));
     append(body, format_args!("<svg class=\"strip\" viewBox=\"0 0 {WIDTH} 22\" role=\"img\">"));
     let mut spoken = Vec::new();
-    for (phase, start, end) in spans(phases, steps) {
+    for (phase, start, end) in run.spans() {
         let (x, width) = (at(start), at(end) - at(start));
         spoken.push(format!("{phase} from step {start}"));
         append(
@@ -150,17 +135,6 @@ fn phase_strip(body: &mut String, phases: &Phases, steps: &[StepRow], last: u32)
     }
     let held = if phases.holds_at_end { "" } else { "; the last does not hold at the end" };
     append(body, format_args!("</svg><br>{}{held}", spoken.join(", ")));
-}
-
-/// Returns the phases of a run with the number of their first step and of the step after their
-/// last.
-fn spans(phases: &Phases, steps: &[StepRow]) -> Vec<(Phase, u32, u32)> {
-    let number = |place: usize| match steps.get(place) {
-        Some(row) => row.step,
-        None => steps.last().map_or(0, |row| row.step.saturating_add(1)),
-    };
-    let span = |it: &crate::phase::Stretch| (it.phase, number(it.start), number(it.end));
-    phases.stretches.iter().map(span).collect()
 }
 
 fn last_step(runs: &[Run]) -> u32 {
@@ -185,9 +159,9 @@ fn curve(measure: &Measure, runs: &[Run]) -> Panel {
     }
     // Bands of several runs would lie over each other.
     let bands = match runs {
-        [Run { phases: Some(phases), steps, .. }] => {
+        [run] => {
             let band = |(phase, start, end)| Band { phase, start, end };
-            spans(phases, steps).into_iter().map(band).collect()
+            run.spans().into_iter().map(band).collect()
         }
         _ => Vec::new(),
     };

@@ -3,6 +3,7 @@
 use super::panel::number;
 use super::*;
 use crate::metrics::evaluation::Evaluation;
+use crate::metrics::rows::EvaluationRow;
 use crate::phase::{noise, phases as label};
 
 fn run(name: &str, steps: u32) -> Run {

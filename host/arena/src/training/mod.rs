@@ -13,6 +13,7 @@ pub mod evaluating;
 pub mod events;
 pub mod policy;
 pub mod progress;
+pub mod reading;
 pub mod retraining;
 pub mod run;
 pub mod stage;
