@@ -3,7 +3,7 @@
 //! Not here: reading rows, the rule of the phases (`phase`).
 
 use crate::metrics::rows::{EvaluationRow, StepRow};
-use crate::phase::{self, CurveStep, Noise, Phase, Phases, Stretch};
+use crate::phase::{self, CurveStep, Noise, Phase, Phases, STEPS_MIN, Stretch};
 
 /// Most evaluations of one run.
 pub const EVALUATIONS_MAX: usize = 100_000;
@@ -33,15 +33,42 @@ impl Run {
     }
 }
 
-/// Labels the phases of runs that are long enough; the noise is that of all of them, and is
-/// returned.
+/// Labels the phases of runs that are long enough; the noise is that of all of these, and is
+/// returned. `None` where no run is.
 pub fn label_phases(runs: &mut [Run]) -> Option<Noise> {
+    let mut long: Vec<&mut Run> =
+        runs.iter_mut().filter(|run| run.steps.len() >= STEPS_MIN).collect();
+    if long.is_empty() {
+        return None;
+    }
     let curve =
-        |run: &Run| -> Vec<CurveStep> { run.steps.iter().map(StepRow::curve_step).collect() };
-    let curves: Vec<Vec<CurveStep>> = runs.iter().map(curve).collect();
+        |run: &&mut Run| -> Vec<CurveStep> { run.steps.iter().map(StepRow::curve_step).collect() };
+    let curves: Vec<Vec<CurveStep>> = long.iter().map(curve).collect();
     let noise = phase::noise(&curves).ok()?;
-    for (run, curve) in runs.iter_mut().zip(&curves) {
+    for (run, curve) in long.iter_mut().zip(&curves) {
         run.phases = phase::phases(curve, noise).ok();
     }
     Some(noise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(steps: usize) -> Run {
+        let mut row = StepRow::default();
+        row.play.opening_ratio = Some(0.8);
+        Run { name: "run".to_owned(), steps: vec![row; steps], evaluations: vec![], phases: None }
+    }
+
+    #[test]
+    fn a_run_that_is_too_short_leaves_the_labels_of_others_as_they_are() {
+        let mut alone = [run(STEPS_MIN)];
+        let noise = label_phases(&mut alone);
+        let mut both = [run(0), run(STEPS_MIN)];
+        assert_eq!(label_phases(&mut both), noise);
+        assert_eq!(both[0].phases, None);
+        assert!(both[1].phases.is_some() && both[1].phases == alone[0].phases);
+        assert_eq!(label_phases(&mut both[..1]), None);
+    }
 }
