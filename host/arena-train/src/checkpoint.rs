@@ -114,18 +114,9 @@ impl RunFolder {
         parameters: &[Parameter],
     ) -> Result<Checkpoint, FolderError> {
         let path = self.path().join(folder(step));
-        let file = path.join(SUMMARY);
-        let damaged = |detail: String| FolderError::Damaged { path: file.clone(), detail };
-        let text = read_text(&file, LINE_BYTES_MAX)?;
-        let summary: Summary =
-            serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-        let policy_sha256 = unhex(&summary.policy_sha256)
-            .ok_or_else(|| damaged("`policy_sha256` is no SHA-256".to_owned()))?;
-        if summary.step != step {
-            return Err(damaged(format!("step is `{}`, its folder says `{step}`", summary.step)));
-        }
+        let (policy_sha256, updates) = read_summary(&path, step)?;
         let [values, first, second] = read_state(&path.join(STATE), parameters)?;
-        let moments = Moments { step: summary.updates, first, second };
+        let moments = Moments { step: updates, first, second };
         let line = read_text(&path.join(LINE), LINE_BYTES_MAX)?;
         Ok(Checkpoint { step, policy_sha256, state: TrainerState { values, moments }, line })
     }
@@ -149,21 +140,50 @@ impl RunFolder {
     /// # Errors
     /// The disk failed.
     pub fn checkpoint_steps(&self) -> Result<Vec<u32>, FolderError> {
-        let path = self.path().join(FOLDER);
-        if !path.exists() {
-            return Ok(Vec::new());
-        }
-        let mut steps = Vec::new();
-        for item in fs::read_dir(&path).map_err(io_error("read", &path))? {
-            let name = item.map_err(io_error("read", &path))?.file_name();
-            let name = name.to_string_lossy();
-            let number = name.parse().ok().filter(|step| *step <= STEPS_MAX);
-            // What was being written when a run was killed has another name.
-            steps.extend(number.filter(|step| folder(*step).ends_with(&*name)));
-        }
-        steps.sort_unstable();
-        Ok(steps)
+        steps_in(self.path())
     }
+}
+
+/// Returns the step of a run's newest checkpoint and the hash that names its policy, as the
+/// checkpoint says them; `None` where there is no checkpoint yet. Another process may be writing
+/// to the run.
+///
+/// # Errors
+/// The checkpoint is damaged, or the disk failed.
+pub fn newest_policy(run: &Path) -> Result<Option<(u32, [u8; 32])>, FolderError> {
+    let newest = steps_in(run)?.last().copied();
+    newest.map(|step| Ok((step, read_summary(&run.join(folder(step)), step)?.0))).transpose()
+}
+
+fn steps_in(run: &Path) -> Result<Vec<u32>, FolderError> {
+    let path = run.join(FOLDER);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut steps = Vec::new();
+    for item in fs::read_dir(&path).map_err(io_error("read", &path))? {
+        let name = item.map_err(io_error("read", &path))?.file_name();
+        let name = name.to_string_lossy();
+        let number = name.parse().ok().filter(|step| *step <= STEPS_MAX);
+        // What was being written when a run was killed has another name.
+        steps.extend(number.filter(|step| folder(*step).ends_with(&*name)));
+    }
+    steps.sort_unstable();
+    Ok(steps)
+}
+
+/// Returns the hash of a checkpoint's policy, and AdamW's count.
+fn read_summary(checkpoint: &Path, step: u32) -> Result<([u8; 32], u64), FolderError> {
+    let file = checkpoint.join(SUMMARY);
+    let text = read_text(&file, LINE_BYTES_MAX)?;
+    let summary: Summary = serde_json::from_str(&text).map_err(|error| damaged(&file, &error))?;
+    let policy_sha256 = unhex(&summary.policy_sha256)
+        .ok_or_else(|| damaged(&file, &"`policy_sha256` is no SHA-256"))?;
+    if summary.step != step {
+        let detail = format!("step is `{}`, its folder says `{step}`", summary.step);
+        return Err(damaged(&file, &detail));
+    }
+    Ok((policy_sha256, summary.updates))
 }
 
 fn folder(step: u32) -> String {
