@@ -282,6 +282,7 @@ fn repeating_the_updates_gives_the_policies_of_the_ledger_and_no_others() {
 #[test]
 fn another_experiment_or_a_strange_folder_is_refused_and_curves_are_drawn() {
     let place = finished();
+    check_shown(place);
     let refused = |arguments: &[&str]| {
         let output = Command::new(ARENA)
             .args(arguments)
@@ -302,4 +303,39 @@ fn another_experiment_or_a_strange_folder_is_refused_and_curves_are_drawn() {
     assert!(code == Some(0), "{said}");
     let events = fs::read_dir(place.path("whole/tensorboard")).expect("a folder").count();
     assert_eq!(events, 1, "nothing was played again");
+}
+
+/// Checks that `train show` says what the run's own files and its policy say.
+fn check_shown(place: &Place) {
+    let show = |arguments: &[&str]| {
+        let output = Command::new(ARENA)
+            .args(arguments)
+            .current_dir(place.folder.path())
+            .output()
+            .expect("the program runs");
+        let texts = [output.stdout, output.stderr];
+        let [out, said] = texts.map(|text| String::from_utf8(text).expect("text"));
+        (output.status.code(), out, said)
+    };
+    let document = |arguments: &[&str]| -> Value {
+        let (code, out, said) = show(arguments);
+        assert_eq!(code, Some(0), "{said}");
+        serde_json::from_str(&out).expect("JSON")
+    };
+    let shown = document(&["train", "show", "whole", "--json"]);
+    let run = &shown["runs"][0];
+    let policy = document(&["model", "show", "whole/policy", "--json"]);
+    assert_eq!(run["policy"]["sha256"], policy["manifest_sha256"], "{shown:#}");
+    let ledger = document(&["log", "show", "whole/ledger", "--head", "--json"]);
+    assert_eq!(run["ledger"]["root"], ledger["root"]);
+    assert_eq!((&run["steps"], &run["learner"][0]["step"]), (&3.into(), &3.into()));
+    assert_eq!(run["baselines"][0]["agent"], "linear");
+    let (code, out, said) = show(&["train", "show", "whole"]);
+    assert!(code == Some(0) && out.contains("field training, greedy"), "{out}{said}");
+    let (code, out, _) = show(&["train", "show", "whole", "whole/../whole", "--csv"]);
+    assert!(code == Some(0) && out.starts_with("run,step,reward,"), "{out}");
+    let of = |run: &str| out.matches(&format!("\"{run}\",3,")).count();
+    assert_eq!((of("whole"), of("whole/../whole")), (1, 1), "paths tell the two apart: {out}");
+    let (code, _, said) = show(&["train", "show", "."]);
+    assert!(code == Some(3) && said.contains("hint: a run is a folder that"), "{said}");
 }

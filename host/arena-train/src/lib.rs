@@ -16,6 +16,7 @@ pub mod optimiser;
 pub mod metrics;
 pub mod phase;
 pub mod runs;
+pub mod summary;
 pub mod plot;
 pub mod experiment;
 pub mod steps;

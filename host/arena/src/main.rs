@@ -124,6 +124,7 @@ fn train(command: &TrainCommand) -> Result<u8, CliError> {
         TrainCommand::Sft(args) => commands::train::run(args, Extent::WarmStart),
         TrainCommand::Evaluate(args) => commands::train::evaluate(args),
         TrainCommand::Plot(args) => done(commands::train_plot::run(args)),
+        TrainCommand::Show(args) => done(commands::train_show::run(args)),
     }
 }
 

@@ -19,6 +19,9 @@ pub enum TrainCommand {
     /// Draw the curves of one or several runs on a page
     #[command(after_help = PLOT_HELP)]
     Plot(TrainPlotArgs),
+    /// Print what one or several runs came to
+    #[command(after_help = SHOW_HELP)]
+    Show(TrainShowArgs),
 }
 
 const RUN_HELP: &str = "\
@@ -52,6 +55,29 @@ lines of JSON, steps.jsonl and evaluations.jsonl, and as event files for TensorB
 Examples:
   arena train plot runs/compact-1 --out compact.html
   arena train plot runs/compact-* --out seeds.html";
+
+const SHOW_HELP: &str = "\
+The numbers are those of the runs' own files; `arena audit RUN` says whether they hold. Controls and
+seeds are shown side by side, and runs that go on as they are.
+
+Examples:
+  arena train show runs/compact-1
+  arena train show runs/compact-* --json
+  arena train show runs/compact-* --csv > curves.csv";
+
+/// `arena train show`
+#[derive(Debug, Args)]
+pub struct TrainShowArgs {
+    /// Folders of runs
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print the curves instead: one line for each step of each run
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+}
 
 /// `arena train plot`
 #[derive(Debug, Args)]

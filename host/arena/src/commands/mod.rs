@@ -28,3 +28,4 @@ pub mod tournament_run;
 pub mod tournament_show;
 pub mod train;
 pub mod train_plot;
+pub mod train_show;

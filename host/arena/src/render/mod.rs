@@ -12,5 +12,6 @@ pub mod parquet;
 pub mod record;
 pub mod report;
 pub mod rows;
+pub mod runs;
 pub mod table;
 pub mod transcript;
