@@ -20,8 +20,8 @@ const ARGUMENTS_MAX: u32 = compact::ARGUMENTS.len() as u32;
 
 /// Parameters: `rungs` (percentages joined by `/`, for example `44%/63%/95%`: a buyer's of its
 /// reserve, a seller's of the way from `high` to its reserve), `low`, `high`, `turns`. With more or
-/// fewer turns than rungs, the rungs are spread evenly over the turns. A buyer brings another kind of
-/// argument forward in each of its first `arguments` offers (0 to 5, 0 without it).
+/// fewer turns than rungs, the rungs are spread evenly over the turns. A buyer brings another kind
+/// of argument forward in each of its first `arguments` offers (0 to 5, 0 without it).
 pub struct FixedLadder {
     view: View,
     rungs: Vec<f64>,

@@ -12,7 +12,7 @@ use arena_core::hexadecimal::hex;
 use arena_core::price::Price;
 use arena_core::record::MatchRecord;
 use arena_core::scenario::{Horizon, Scenario};
-use arena_core::schedule::seat_seeds;
+use arena_core::schedule::{PairPlan, field_seed, seat_seeds};
 use arena_core::seed::Root;
 use arena_core::transcript::{Transcript, nonce};
 use sha2::{Digest, Sha256};
@@ -102,7 +102,18 @@ impl<'a> Drawn<'a> {
         if self.seeds.is_none_or(|(of, _)| of != record.pair_index) {
             self.seeds = Some((record.pair_index, seat_seeds(root, record.pair_index)));
         }
-        let seeds = self.seeds.map(|(_, seeds)| seeds[usize::from(record.leg)]);
+        let mut seeds = self.seeds.map(|(_, seeds)| seeds[usize::from(record.leg)]);
+        let plan = PairPlan {
+            index: record.pair_index,
+            agents: record.agents,
+            item_index: record.item_index,
+            repetition: record.repetition,
+        };
+        if let Some((role, seed)) = field_seed(config.roles, config.scenario_group, root, &plan)
+            && let Some(seeds) = &mut seeds
+        {
+            seeds[role.index()] = seed;
+        }
         if let Some(seeds) = seeds.filter(|seeds| *seeds != record.seeds) {
             let shown = |seeds: [u64; 2]| format!("{} and {}", seeds[0], seeds[1]);
             return Err(Finding::new("the seats' seeds", shown(record.seeds), shown(seeds)));

@@ -19,7 +19,7 @@ use arena_core::record::{MatchRecord, VoidRecord};
 use arena_core::referee;
 use arena_core::report::{Report, ReportOptions};
 use arena_core::rules::Rules;
-use arena_core::schedule::{Schedule, seat_seeds};
+use arena_core::schedule::Schedule;
 use arena_core::seed::Root;
 use arena_core::statistics::Tally;
 use arena_core::submission::{Submission, params_sha256};
@@ -335,7 +335,7 @@ impl Tournament {
         let rules = Rules::new(&self.config.rules, &self.config.limits);
         let (item, repetition) = (plan.item_index, plan.repetition);
         let scenario = draw_scenario(&self.config, &self.catalog, self.root, item, repetition);
-        let seeds = seat_seeds(self.root, pair_index)[usize::from(leg)];
+        let seeds = schedule.seat_seeds(self.root, &plan)[usize::from(leg)];
         let [mut buyer, mut seller] = plan.seats(leg).map(Player::new);
         let played = referee::play(&rules, &scenario, ["", ""], seeds, [&mut buyer, &mut seller]);
         played.expect("players are never voided").into_record(&plan, leg, &scenario, seeds)
