@@ -12,7 +12,7 @@ use arena_core::hexadecimal::hex;
 use arena_core::price::Price;
 use arena_core::record::MatchRecord;
 use arena_core::scenario::{Horizon, Scenario};
-use arena_core::schedule::{PairPlan, field_seed, seat_seeds};
+use arena_core::schedule::{PairPlan, Schedule};
 use arena_core::seed::Root;
 use arena_core::transcript::{Transcript, nonce};
 use sha2::{Digest, Sha256};
@@ -69,15 +69,17 @@ fn agrees(entry: &MatchEntry, record: &MatchRecord) -> Result<(), Finding> {
 #[derive(Debug)]
 pub(crate) struct Drawn<'a> {
     config: &'a TournamentConfig,
+    schedule: &'a Schedule,
     catalog: &'a Catalog,
     root: Root,
     last: Option<((u32, u32), Scenario)>,
-    seeds: Option<(u64, [[u64; 2]; 2])>,
+    seeds: Option<(PairPlan, [[u64; 2]; 2])>,
 }
 
 impl<'a> Drawn<'a> {
-    pub fn new(config: &'a TournamentConfig, catalog: &'a Catalog, root: Root) -> Drawn<'a> {
-        Drawn { config, catalog, root, last: None, seeds: None }
+    pub fn new(announced: &'a Announced, catalog: &'a Catalog, root: Root) -> Drawn<'a> {
+        let Announced { config, schedule, .. } = announced;
+        Drawn { config, schedule, catalog, root, last: None, seeds: None }
     }
 
     /// Compares a match with what the draws give for it.
@@ -91,7 +93,7 @@ impl<'a> Drawn<'a> {
             let wanted = format!("one of {} items", self.catalog.entries.len());
             return Err(Finding::new("the item", record.item_index, wanted));
         }
-        let Drawn { config, catalog, root, .. } = *self;
+        let Drawn { config, schedule, catalog, root, .. } = *self;
         if self.last.as_ref().is_none_or(|(of, _)| *of != address) {
             let scenario = draw_scenario(config, catalog, root, address.0, address.1);
             self.last = Some((address, scenario));
@@ -99,21 +101,18 @@ impl<'a> Drawn<'a> {
         if let Some((_, scenario)) = &self.last {
             same_scenario(record, scenario)?;
         }
-        if self.seeds.is_none_or(|(of, _)| of != record.pair_index) {
-            self.seeds = Some((record.pair_index, seat_seeds(root, record.pair_index)));
-        }
-        let mut seeds = self.seeds.map(|(_, seeds)| seeds[usize::from(record.leg)]);
-        let plan = PairPlan {
+        let mut plan = PairPlan {
             index: record.pair_index,
             agents: record.agents,
             item_index: record.item_index,
             repetition: record.repetition,
         };
-        if let Some((role, seed)) = field_seed(config.roles, config.scenario_group, root, &plan)
-            && let Some(seeds) = &mut seeds
-        {
-            seeds[role.index()] = seed;
+        // Swapped twice, they stand as in leg 0.
+        plan.agents = plan.seats(record.leg);
+        if self.seeds.is_none_or(|(of, _)| of != plan) {
+            self.seeds = Some((plan, schedule.seat_seeds(root, &plan)));
         }
+        let seeds = self.seeds.map(|(_, seeds)| seeds[usize::from(record.leg)]);
         if let Some(seeds) = seeds.filter(|seeds| *seeds != record.seeds) {
             let shown = |seeds: [u64; 2]| format!("{} and {}", seeds[0], seeds[1]);
             return Err(Finding::new("the seats' seeds", shown(record.seeds), shown(seeds)));

@@ -236,9 +236,7 @@ fn whole(
     let root = announced.and_then(|announced| draws::root(announced, shown));
     let catalog = items.as_ref().and_then(|items| items.catalog.as_ref());
     let drawn = match (announced, catalog, root) {
-        (Some(announced), Some(catalog), Some(root)) => {
-            Some(Drawn::new(&announced.config, catalog, root))
-        }
+        (Some(announced), Some(catalog), Some(root)) => Some(Drawn::new(announced, catalog, root)),
         _ => None,
     };
     let is_drawn = drawn.is_some();

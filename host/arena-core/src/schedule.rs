@@ -188,8 +188,12 @@ impl Schedule {
     /// compared by is then what they did, and not whom they met.
     pub fn seat_seeds(&self, root: Root, plan: &PairPlan) -> [[u64; 2]; 2] {
         let mut seeds = seat_seeds(root, plan.index);
-        if let Some((role, seed)) = field_seed(self.roles, self.scenario_group, root, plan) {
-            seeds[0][role.index()] = seed;
+        if let Some(candidate) = self.roles.of_candidates() {
+            let role = candidate.other();
+            let agent = plan.seats(0)[role.index()];
+            let group = plan.repetition / self.scenario_group;
+            let address = [plan.item_index.into(), group.into(), agent.into()];
+            seeds[0][role.index()] = Stream::derive(root, "field", &address).bits();
         }
         seeds
     }
@@ -204,21 +208,6 @@ pub fn seat_seeds(root: Root, pair_index: u64) -> [[u64; 2]; 2] {
     let mut stream = Stream::derive(root, "pair", &[pair_index]);
     // The elements of an array expression are evaluated from left to right.
     [[stream.bits(), stream.bits()], [stream.bits(), stream.bits()]]
-}
-
-/// Returns the seat of the field where candidates have one role, and its seed: see
-/// [`Schedule::seat_seeds`].
-pub fn field_seed(
-    roles: Roles,
-    scenario_group: u32,
-    root: Root,
-    plan: &PairPlan,
-) -> Option<(Role, u64)> {
-    let role = roles.of_candidates()?.other();
-    let agent = plan.seats(0)[role.index()];
-    let group = plan.repetition / scenario_group;
-    let address = [plan.item_index.into(), group.into(), agent.into()];
-    Some((role, Stream::derive(root, "field", &address).bits()))
 }
 
 /// The pairings of agents, by number.
