@@ -1,6 +1,6 @@
 //! Numbers as cells of a table. A number that has no value is `-`.
 
-use arena_core::statistics::bootstrap::Estimate;
+use arena_core::statistics::bootstrap::{COVERAGE, Estimate};
 
 /// Three decimals.
 pub fn decimal(value: Option<f64>) -> String {
@@ -40,6 +40,11 @@ pub fn plain(value: Option<f64>) -> String {
             if value.abs() >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
         },
     )
+}
+
+/// What stands above the ends of intervals.
+pub fn interval_head() -> String {
+    format!("{:.0}% interval", COVERAGE * 100.0)
 }
 
 /// Both ends of an interval.

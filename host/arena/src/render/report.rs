@@ -3,13 +3,15 @@
 use std::fmt::Write;
 
 use arena_core::report::{Report, Row};
-use arena_core::statistics::bootstrap::{COVERAGE, Estimate};
+use arena_core::statistics::bootstrap::Estimate;
 use arena_core::statistics::compare::SIGNIFICANCE;
 use arena_core::statistics::metric::Metric;
 use arena_core::statistics::reference::Ladder;
 
 use crate::reading::{Reading, Stage};
-use crate::render::number::{decimal, hundredths, interval, percent, points, signed, tenth};
+use crate::render::number::{
+    decimal, hundredths, interval, interval_head, percent, points, signed, tenth,
+};
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::{count, thousands};
 use crate::render::{faults, metrics};
@@ -85,7 +87,7 @@ fn heading(report: &Report, reading: &Reading, paint: Paint) -> String {
 }
 
 fn standings(report: &Report, paint: Paint) -> String {
-    let interval = format!("{:.0}% interval", COVERAGE * 100.0);
+    let interval = interval_head();
     let mut table = Table::new(&[
         ("#", Align::Right),
         ("agent", Align::Left),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use arena_core::hexadecimal::hex;
-use arena_core::statistics::bootstrap::{COVERAGE, Estimate};
+use arena_core::statistics::bootstrap::Estimate;
 use arena_log::hash::Hash;
 use arena_train::metrics::evaluation::Interval;
 use arena_train::metrics::rows::StepRow;
@@ -15,7 +15,7 @@ use arena_train::summary::{Baseline, Learned, Summary};
 use serde_json::{Value, json};
 
 use crate::escape::{escape, excerpt};
-use crate::render::number::{decimal, interval, percent, signed, tenth};
+use crate::render::number::{decimal, interval, interval_head, percent, signed, tenth};
 use crate::render::rows;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::transcript::count;
@@ -164,10 +164,6 @@ fn learner_table() -> Table {
         ("turns", Align::Right),
     ])
     .tight()
-}
-
-fn interval_head() -> String {
-    format!("{:.0}% interval", COVERAGE * 100.0)
 }
 
 fn learner_row(shown: &ShownRun, learned: Option<&Learned>) -> Vec<Cell> {
